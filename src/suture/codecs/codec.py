@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
+from operator import is_
 from typing import Any, ClassVar, NamedTuple, cast
 
 import msgspec
@@ -18,17 +19,10 @@ from msgspec.structs import replace
 from suture.codecs.native import from_agentic, to_agentic
 from suture.codecs.replies import Framing, StreamReader, sensible
 from suture.errors import ConfigError, InputError
-from suture.messages import (
-    AgenticMessage,
-    FrozenMap,
-    FunctionToolCall,
-    FunctionToolResult,
-    Message,
-    ToolInfo,
-    check_plain,
-)
-from suture.wires import WIRES, check_list, plain
+from suture.messages import AgenticMessage, FrozenMap, FunctionToolCall, FunctionToolResult, ToolInfo, check_plain
+from suture.wires import WIRES, check_list, get_wire, plain
 from suture.wires.fields import is_list, is_map
+from suture.wires.native import NativeWire
 
 _CLASSES = {
     "openai-chat": "OpenAIChatCodec",
@@ -38,7 +32,6 @@ _CLASSES = {
     "bedrock": "BedrockCodec",
 }
 """The codec of each wire; it is loaded when it is first used."""
-_NATIVE: dict[str, type] = {"message": Message, "agentic": AgenticMessage}
 
 CODECS = tuple(_CLASSES)
 """The wires that have a codec."""
@@ -301,19 +294,17 @@ class Codec(ABC):
         for message in messages:
             turn += message.role == "assistant" != last
             last = last if message.role == "system" else message.role
-            learned: dict[int, FunctionToolResult] = {}
-            for place, block in enumerate(message.content_blocks):
+            blocks = list(message.content_blocks)
+            for place, block in enumerate(blocks):
                 if isinstance(block, FunctionToolCall):
                     before, waiting = calls.get(block.call_id, (0, deque[FunctionToolCall]()))
                     calls[block.call_id] = turn, waiting if before == turn else deque[FunctionToolCall]()
                     calls[block.call_id][1].append(block)
                 elif isinstance(block, FunctionToolResult) and block.call_id in calls:
                     _, waiting = calls[block.call_id]
-                    learned[place] = self.learn(block, waiting.popleft() if len(waiting) > 1 else waiting[0])
-            blocks = (
-                [learned.get(place, block) for place, block in enumerate(message.content_blocks)] if learned else ()
-            )
-            made.append(replace(message, content_blocks=tuple(blocks)) if blocks else message)
+                    blocks[place] = self.learn(block, waiting.popleft() if len(waiting) > 1 else waiting[0])
+            same = all(map(is_, blocks, message.content_blocks))
+            made.append(message if same else replace(message, content_blocks=tuple(blocks)))
         return made
 
     def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
@@ -420,16 +411,12 @@ def decode(messages: Sequence[Any], wire: str) -> list[AgenticMessage]:
     'user'
     """
     _check(wire)
-    if wire not in _NATIVE:
+    if wire in CODECS:
         return get_codec(wire).decode_messages(messages)
     check_list(messages)
-    kind = _NATIVE[wire]
     for index, message in enumerate(messages):
-        if not isinstance(message, kind):
-            raise InputError(f"expected {kind.__name__}, found {type(message).__name__}", index=index)
-    if wire == "agentic":
-        return list(messages)
-    return [to_agentic(message) for message in cast("Sequence[Message]", messages)]
+        cast("NativeWire", get_wire(wire)).check(message, index)
+    return list(messages) if wire == "agentic" else list(map(to_agentic, messages))
 
 
 def encode(messages: Sequence[AgenticMessage], wire: str) -> Converted:

@@ -1,46 +1,22 @@
 """What several codecs do alike: blocks read and written, tools, settings, fields of another's."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
+from suture import messages as native
 from suture.codecs.codec import CODECS, Codec, Losses, Lost, located, report_meta
 from suture.errors import InputError
-from suture.messages import (
-    AgenticMessage,
-    AgenticRole,
-    AssistantGenAudio,
-    AssistantGenImage,
-    AssistantGenText,
-    AssistantGenVideo,
-    FunctionToolCall,
-    FunctionToolResult,
-    Opaque,
-    Reasoning,
-    ToolSearchResult,
-    UserInputAudio,
-    UserInputFile,
-    UserInputImage,
-    UserInputText,
-    UserInputVideo,
-)
-from suture.wires.fields import expect, is_map, json_text, map_of, parse_json
-from suture.wires.parts import media_in_words, split_data_url
+from suture.wires import parts
+from suture.wires.fields import expect, is_map, json_text, list_of, map_of, parse_json
 from suture.wires.values import KIND
 
 T = TypeVar("T")
-USER_MEDIA: Mapping[str, Any] = {
-    "image": UserInputImage,
-    "audio": UserInputAudio,
-    "video": UserInputVideo,
-    "file": UserInputFile,
-}
-MODEL_MEDIA: Mapping[str, Any] = {
-    "image": AssistantGenImage,
-    "audio": AssistantGenAudio,
-    "video": AssistantGenVideo,
-}
-MEDIA: Mapping[Any, str] = {block: kind for table in (USER_MEDIA, MODEL_MEDIA) for kind, block in table.items()}
-"""The blocks that hold media, and of which kind."""
+USER_MEDIA, MODEL_MEDIA = (
+    {parts.MEDIA[block]: block for block in table.values() if block in parts.MEDIA}
+    for table in (parts.USER_BLOCKS, parts.MODEL_BLOCKS)
+)
+"""The blocks of media for the model, and those that it made, by their kind."""
+MEDIA = parts.MEDIA
 _DETAILS = {"detail": "image detail", "name": "file name", "mime_type": "type"}
 
 
@@ -53,20 +29,15 @@ def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list
     return made
 
 
-def drop_blank(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return `blocks` without texts that say nothing."""
-    return [block for block in blocks if "text" not in block or str(block["text"]).strip()]
-
-
 def read_url(url: str) -> dict[str, Any]:
     """Return what an address holds, if it holds it itself and says what that is; else the address."""
-    data = split_data_url(url, "")
+    data = parts.split_data_url(url, "")
     if data is None or not data.mime_type:
         return {"url": url}
     return {"base64_data": data.base64, "mime_type": data.mime_type}
 
 
-def custom_input(block: FunctionToolCall) -> str | None:
+def custom_input(block: native.FunctionToolCall) -> str | None:
     """Return the text that a custom tool was called with; `None` of a call of a function."""
     if block.extra.get(KIND) != "custom":
         return None
@@ -119,6 +90,7 @@ def overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
 class Shape:
     """How an object of a provider's is a block: its class, and the field of each attribute. The rest is kept.
 
+    >>> from suture.messages import FunctionToolCall
     >>> call = Shape("anthropic", FunctionToolCall, call_id="id", name="name")
     >>> block = call.read({"type": "tool_use", "id": "a", "name": "add"}, "type")
     >>> block, call.write(block)
@@ -144,15 +116,43 @@ def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     return {name: value for name, value in extra.items() if name != KIND} if extra.get(KIND) == kind else extra
 
 
-def unknown(wire: str, block: Mapping[str, Any]) -> Opaque:
-    """Return a block of a type that nobody here knows, kept whole."""
-    return Opaque({"type": f"{wire}.block", "value": dict(block)})
-
-
 def origin_of(block: Any) -> str:
     """Return the wire that a block of reasoning was read from; the empty string where nobody knows."""
     origin = block.extension.get("wire", "")
     return origin if isinstance(origin, str) else ""
+
+
+# Blocks read
+
+
+class ContentReader:
+    """Reads the blocks of one message of a provider's: what the model made, or what it is given."""
+
+    wire: ClassVar[str]
+
+    def __init__(self, *, by_model: bool = False) -> None:
+        self.by_model = by_model
+        self.text: Any = native.AssistantGenText if by_model else native.UserInputText
+        """The kind of block that a text is."""
+
+    def read_content(self, holder: Mapping[str, Any], field: str = "content") -> list[Any]:
+        """Return the blocks in a field: a text is one."""
+        content = holder.get(field)
+        if isinstance(content, str):
+            return [self.text(content)]
+        return read_each(list_of(holder, field), self.read, field)
+
+    def read(self, block: Mapping[str, Any]) -> Any:
+        """Return what a block says."""
+        raise NotImplementedError
+
+    def keep(self, holder: Mapping[str, Any], *known: str, absent: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the `extra` of what was read: what is not `known`, and what is `absent`."""
+        return keep(self.wire, holder, *known, absent=absent)
+
+    def unknown(self, block: Mapping[str, Any]) -> native.Opaque:
+        """Return a block of a type that nobody here knows, kept whole."""
+        return native.Opaque({"type": f"{self.wire}.block", "value": dict(block)})
 
 
 # Blocks written
@@ -187,9 +187,10 @@ class BlockWriter:
         self.path = outer
         return made
 
-    def write_system(self, message: AgenticMessage) -> list[dict[str, Any]]:
+    def write_system(self, message: native.AgenticMessage) -> list[dict[str, Any]]:
         """Return the blocks of a system message, which are texts that say something; media are told in words."""
-        return drop_blank(self.write_each(message.content_blocks, writers=self.system_writers))
+        blocks = self.write_each(message.content_blocks, writers=self.system_writers)
+        return [block for block in blocks if "text" not in block or str(block["text"]).strip()]
 
     def say(self, text: str) -> dict[str, Any]:
         """Return the block of a text."""
@@ -210,11 +211,11 @@ class BlockWriter:
 
         A reference to a tool is good only for tools that the request declares.
         """
-        if not isinstance(block, ToolSearchResult):
+        if not isinstance(block, native.ToolSearchResult):
             return block
         self.lose(Lost.BLOCK, "the form of tools that were found; they are told as text")
-        told = UserInputText(json_text(block.tools))
-        return FunctionToolResult(block.call_id, block.name, (told,), extra=block.extra)
+        told = native.UserInputText(json_text(block.tools))
+        return native.FunctionToolResult(block.call_id, block.name, (told,), extra=block.extra)
 
     def put_back(self, made: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
         """Return what was made of a block with what was kept of it; report what is of no use here."""
@@ -226,7 +227,7 @@ class BlockWriter:
         )
         return overlay(made, own) if is_map(own) else made
 
-    def unwrap(self, block: Opaque) -> dict[str, Any] | None:
+    def unwrap(self, block: native.Opaque) -> dict[str, Any] | None:
         """Return the block that `unknown` kept for this wire; report any other."""
         held = block.data.get("value")
         if block.type == f"{self.wire}.block" and is_map(held):
@@ -242,7 +243,7 @@ class BlockWriter:
         self.lose(Lost.ARGUMENTS, f"arguments {arguments[:40]!r}", inside)
         return {}
 
-    def is_own_thought(self, block: Reasoning, *known: str) -> bool:
+    def is_own_thought(self, block: native.Reasoning, *known: str) -> bool:
         """Tell whether a thought came from here; what is not `known` of its extension is reported, or all of it."""
         if origin_of(block) == self.wire:
             self.report_extension(block, *known)
@@ -251,9 +252,9 @@ class BlockWriter:
         return False
 
     system_writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]] = {
-        **dict.fromkeys((UserInputText, AssistantGenText), write_text),
+        **dict.fromkeys((native.UserInputText, native.AssistantGenText), write_text),
         **dict.fromkeys(MEDIA, write_words),
-        Opaque: unwrap,
+        native.Opaque: unwrap,
     }
     """What writes the blocks of what the system says."""
 
@@ -269,7 +270,7 @@ class BlockWriter:
 
     def tell_media(self, block: Any) -> str:
         """Return where media are, or what, for a text in their place; they are reported."""
-        words = media_in_words(block)
+        words = parts.media_in_words(block)
         self.lose(Lost.MEDIA, f"{MEDIA[type(block)]} {words[:80]}")
         self.report_extras(block.extra)
         return words
@@ -286,7 +287,7 @@ class BlockWriter:
         """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
         for name in getattr(block, "extension", ()):
             if name != "wire" and name not in known:
-                self.lose(Lost.FIELD, f"{name} of a {'thought' if isinstance(block, Reasoning) else 'text'}")
+                self.lose(Lost.FIELD, f"{name} of a {'thought' if isinstance(block, native.Reasoning) else 'text'}")
 
     def report_extras(self, extra: Mapping[str, Any], inside: str = "") -> None:
         """Report that an `extra` is lost: another provider's fields by their names, anybody's data by its own."""
@@ -306,14 +307,11 @@ class BlockCodec(Codec):
     """A codec of messages that are a role and a list of blocks, with what the system says outside of their list."""
 
     field_of_blocks: ClassVar[str] = "content"
-    roles: ClassVar[Mapping[Any, AgenticRole]] = {"user": "user", "assistant": "assistant", "system": "system"}
+    roles: ClassVar[Mapping[Any, native.AgenticRole]] = {"user": "user", "assistant": "assistant", "system": "system"}
     model_role: ClassVar[str] = "assistant"
+    content_reader: ClassVar[type[ContentReader]]
 
-    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
-        """Return the blocks in a field."""
-        raise NotImplementedError
-
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+    def write_message(self, message: native.AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return `message` as the provider's: none if nothing is left. The system's is the user's, unless read here."""
         report_meta(message, losses)
         if self.is_outside(message):
@@ -324,24 +322,24 @@ class BlockCodec(Codec):
         written = writer.put_back({"role": role, self.field_of_blocks: content}, message.extra, "extra")
         return [written] if content or written.keys() != {"role", self.field_of_blocks} else []
 
-    def read_message(self, item: Any) -> AgenticMessage:
+    def read_message(self, item: Any) -> native.AgenticMessage:
         """Return what one of this provider's messages says."""
         role = expect(item, Mapping, "a message", "").get("role")
         if not isinstance(role, str | None) or role not in self.roles:
             known = " or ".join(filter(None, self.roles))
             raise InputError(f"unknown role {role!r}; expected {known}", path="role")
-        blocks = self.read_blocks(item, self.field_of_blocks, by_model=role == self.model_role)
+        blocks = self.content_reader(by_model=role == self.model_role).read_content(item, self.field_of_blocks)
         absent = [self.field_of_blocks] if role == "system" and item.get(self.field_of_blocks) is None else ()
         extra = keep(self.name, item, self.field_of_blocks, "" if role == "system" else "role", absent=absent)
-        return AgenticMessage(self.roles[role], tuple(blocks), extra=extra)
+        return native.AgenticMessage(self.roles[role], tuple(blocks), extra=extra)
 
-    def is_outside(self, message: AgenticMessage) -> bool:
+    def is_outside(self, message: native.AgenticMessage) -> bool:
         """Tell whether `message` is the system's and was not read from among the provider's messages."""
         return message.role == "system" and map_of(message.extra, self.name).get("role") != "system"
 
-    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[native.AgenticMessage]]:
         """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
-        blocks = self.read_blocks(body, self.system_field, by_model=False)
-        if len(blocks) == 1 and isinstance(blocks[0], UserInputText) and not blocks[0].extra:
+        blocks = self.content_reader().read_content(body, self.system_field)
+        if len(blocks) == 1 and isinstance(blocks[0], native.UserInputText) and not blocks[0].extra:
             return blocks[0].text, []
-        return "", [AgenticMessage("system", tuple(blocks))] if blocks else []
+        return "", [native.AgenticMessage("system", tuple(blocks))] if blocks else []

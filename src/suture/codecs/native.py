@@ -5,47 +5,20 @@ A reply that is thought, then one text, then calls has a plain form as a `Messag
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, cast
 
 import msgspec
 from msgspec.structs import asdict, replace
 
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenAudio,
-    AssistantGenImage,
-    AssistantGenText,
-    AssistantGenVideo,
-    AudioPart,
-    ContentBlock,
-    FunctionToolCall,
-    FunctionToolResult,
-    ImagePart,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    ReasoningPart,
-    TextPart,
-    ToolCall,
-    ToolSearchPart,
-    ToolSearchResult,
-    UserInputText,
-    VideoPart,
-)
-from suture.wires.parts import USER_BLOCKS
+from suture import messages as native
+from suture.wires.parts import MODEL_BLOCKS, USER_BLOCKS
 from suture.wires.values import KIND
 
 REST = "suture.message"
 """What `extra` keeps the fields of a `Message` under that its role has no use for."""
 _CHAT = "openai-chat"
-_MADE: Mapping[Any, Any] = {
-    TextPart: AssistantGenText,
-    ImagePart: AssistantGenImage,
-    AudioPart: AssistantGenAudio,
-    VideoPart: AssistantGenVideo,
-    ReasoningPart: Reasoning,
-}
+_MADE: Mapping[Any, Any] = {native.ReasoningPart: native.Reasoning, **MODEL_BLOCKS}
 _PARTS: Mapping[Any, Any] = {block: part for table in (USER_BLOCKS, _MADE) for part, block in table.items()}
 _OF_ROLE = {
     "system": ("content", "user_input_multi_content"),
@@ -56,55 +29,45 @@ _OF_ROLE = {
 _ALWAYS = ("role", "response_meta", "extra")
 _PLACE = "suture.place"
 """Where an unknown part stands in a reply, in its data; other parts and calls have an index for that."""
-_BARE = Message("user")
+_BARE = native.Message("user")
 
 
-def to_agentic(message: Message) -> AgenticMessage:
+def to_agentic(message: native.Message) -> native.AgenticMessage:
     """Return `message` as blocks.
 
+    >>> from suture.messages import Message
     >>> to_agentic(Message.tool("42", "call_1", "add")).content_blocks[0].content
     (UserInputText(text='42'),)
     """
     extra = {**message.extra, **_rest(message)}
     role = message.role
     if role == "tool":
-        return AgenticMessage("user", (_result(message, extra),), response_meta=message.response_meta)
+        return native.AgenticMessage("user", (_result(message, extra),), response_meta=message.response_meta)
     blocks = _reply(message) if role == "assistant" else _said(message)
-    return AgenticMessage(role, tuple(blocks), response_meta=message.response_meta, extra=extra)
+    return native.AgenticMessage(role, tuple(blocks), response_meta=message.response_meta, extra=extra)
 
 
-def from_agentic(message: AgenticMessage) -> list[Message]:
+def from_agentic(message: native.AgenticMessage) -> list[native.Message]:
     """Return `message` as chat messages: one, or one for each result and one for what stands around them.
 
+    >>> from suture.messages import AgenticMessage
     >>> [made.role for made in from_agentic(AgenticMessage.tool_result("call_1", "add", "42"))]
     ['tool']
     """
-    spoken, results = _spoken, (FunctionToolResult, ToolSearchResult)
-    if message.role == "assistant":
-        spoken, results = _replied, (FunctionToolResult,)
-        if not any(isinstance(block, results) for block in message.content_blocks):
-            return [_message(message)]
-    made: list[Message] = []
-    around: list[ContentBlock] = []
-    for block in message.content_blocks:
-        if isinstance(block, results):
-            made += spoken(message, around)
-            around = []
-            made.append(_tool(block))
+    is_reply, made = message.role == "assistant", list[native.Message]()
+    results = native.FunctionToolResult if is_reply else native.FunctionToolResult | native.ToolSearchResult
+    for are_results, blocks in groupby(message.content_blocks, lambda block: isinstance(block, results)):
+        run: tuple[Any, ...] = tuple(blocks)
+        if are_results:
+            made += map(_tool, run)
         else:
-            around.append(block)
-    made += spoken(message, around)
-    return _with_meta(made or [Message(message.role)], message)
+            made.append(_replied(run) if is_reply else _spoken(message.role, run))
+    *before, last = made or [native.Message(message.role)]
+    extra = {**message.extra, **last.extra}
+    return [*before, _restored(replace(last, response_meta=message.response_meta), extra)]
 
 
-def _with_meta(made: list[Message], message: AgenticMessage) -> list[Message]:
-    """Return the messages with what the one they were made of carries, on the last."""
-    last = made[-1]
-    made[-1] = _restored(replace(last, response_meta=message.response_meta), {**message.extra, **last.extra})
-    return made
-
-
-def _rest(message: Message) -> dict[str, Any]:
+def _rest(message: native.Message) -> dict[str, Any]:
     """Return the fields that say something though the role has no use for them."""
     rest = {
         name: value
@@ -119,108 +82,109 @@ def _is_rest(name: Any, role: str) -> bool:
     return name in _BARE.__struct_fields__ and name not in _ALWAYS and name not in _OF_ROLE[role]
 
 
-def _said(message: Message) -> list[ContentBlock]:
-    text: list[ContentBlock] = [UserInputText(message.content)] if message.content else []
+def _said(message: native.Message) -> list[native.ContentBlock]:
+    text: list[native.ContentBlock] = [native.UserInputText(message.content)] if message.content else []
     return [*text, *(_block(part, USER_BLOCKS) for part in message.user_input_multi_content)]
 
 
-def _result(message: Message, extra: Mapping[str, Any]) -> FunctionToolResult | ToolSearchResult:
+def _result(message: native.Message, extra: Mapping[str, Any]) -> native.FunctionToolResult | native.ToolSearchResult:
     parts = message.user_input_multi_content
-    if len(parts) == 1 and isinstance(parts[0], ToolSearchPart) and not message.content and not message.is_error:
-        return ToolSearchResult(message.tool_call_id, message.tool_name, parts[0].tools, extra=extra)
+    if len(parts) == 1 and isinstance(parts[0], native.ToolSearchPart) and not message.content and not message.is_error:
+        return native.ToolSearchResult(message.tool_call_id, message.tool_name, parts[0].tools, extra=extra)
     content = tuple(cast("list[Any]", _said(message)))
-    return FunctionToolResult(message.tool_call_id, message.tool_name, content, message.is_error, extra=extra)
+    return native.FunctionToolResult(message.tool_call_id, message.tool_name, content, message.is_error, extra=extra)
 
 
-def _reply(message: Message) -> list[ContentBlock]:
+def _reply(message: native.Message) -> list[native.ContentBlock]:
     """Return the blocks of a reply: by index where there is one, else thought, text, the rest, calls."""
     found = message.assistant_gen_multi_content
-    places = [part.data.get(_PLACE) if isinstance(part, Opaque) else part.index for part in found]
+    places = [part.data.get(_PLACE) if isinstance(part, native.Opaque) else part.index for part in found]
     parts = [(place, _block(part, _MADE)) for place, part in zip(places, found, strict=True)]
-    placed: list[tuple[int | None, ContentBlock]] = []
+    placed: list[tuple[int | None, native.ContentBlock]] = []
     if message.reasoning_content:
-        placed.append((None, Reasoning(message.reasoning_content, extension={"wire": _CHAT})))
-    placed += [(index, block) for index, block in parts if isinstance(block, Reasoning)]
+        placed.append((None, _think(message.reasoning_content)))
+    placed += [(index, block) for index, block in parts if isinstance(block, native.Reasoning)]
     if message.content:
-        placed.append((None, AssistantGenText(message.content)))
-    placed += [(index, block) for index, block in parts if not isinstance(block, Reasoning)]
+        placed.append((None, native.AssistantGenText(message.content)))
+    placed += [(index, block) for index, block in parts if not isinstance(block, native.Reasoning)]
     for call in message.tool_calls:
         extra = {**call.extra, **({KIND: call.type} if call.type != "function" else {})}
-        placed.append((call.index, FunctionToolCall(call.id, call.name, call.arguments, extra=extra)))
+        placed.append((call.index, native.FunctionToolCall(call.id, call.name, call.arguments, extra=extra)))
     if any(index is not None for index, _ in placed):
         placed.sort(key=lambda item: -1 if item[0] is None else item[0])
     return [block for _, block in placed]
 
 
-def _block(part: Part, kinds: Mapping[Any, Any]) -> Any:
+def _think(text: str) -> native.Reasoning:
+    """Return what `reasoning_content` says as a block."""
+    return native.Reasoning(text, extension={"wire": _CHAT})
+
+
+def _block(part: native.Part, kinds: Mapping[Any, Any]) -> Any:
     kind = kinds.get(part.__class__)
     if kind is None:
-        data: Any = part.data if isinstance(part, Opaque) else msgspec.to_builtins(part)
+        data: Any = part.data if isinstance(part, native.Opaque) else msgspec.to_builtins(part)
         data = {name: value for name, value in data.items() if name != _PLACE}
         try:
-            return msgspec.convert(data, ContentBlock)
+            return msgspec.convert(data, native.ContentBlock)
         except msgspec.ValidationError:
-            return Opaque(data)
+            return native.Opaque(data)
     fields = {name: value for name, value in asdict(part).items() if name != "index"}
-    if kind is AssistantGenImage:
+    if kind is native.AssistantGenImage:
         fields.pop("detail")
     extension = fields["extra"].get("extension")
-    if extension is not None and kind in {Reasoning, AssistantGenText}:
+    if extension is not None and kind in {native.Reasoning, native.AssistantGenText}:
         fields["extra"] = {name: value for name, value in fields["extra"].items() if name != "extension"}
         fields["extension"] = extension
     return kind(**fields)
 
 
-def _message(message: AgenticMessage) -> Message:
-    """Return a reply as one message: in the plain form if that says the same, else with every place kept."""
-    plain = _plain(message)
-    if to_agentic(plain) == message:
+def _replied(blocks: Sequence[native.ContentBlock]) -> native.Message:
+    """Return what a reply says as one message: in the plain form if that says the same, else with every place kept."""
+    plain = _plain(blocks)
+    if to_agentic(plain).content_blocks == blocks:
         return plain
-    parts: list[Part] = []
-    calls: list[ToolCall] = []
-    for index, block in enumerate(message.content_blocks):
-        if isinstance(block, FunctionToolCall):
+    parts: list[native.Part] = []
+    calls: list[native.ToolCall] = []
+    for index, block in enumerate(blocks):
+        if isinstance(block, native.FunctionToolCall):
             calls.append(replace(_tool_call(block), index=index))
         else:
             part = _part(block)
-            parts.append(
-                Opaque({**part.data, _PLACE: index}) if isinstance(part, Opaque) else replace(part, index=index)
-            )
-    placed = Message("assistant", assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls))
-    return _with_meta([placed], message)[0]
+            is_whole = isinstance(part, native.Opaque)
+            parts.append(native.Opaque({**part.data, _PLACE: index}) if is_whole else replace(part, index=index))
+    return native.Message("assistant", assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls))
 
 
-def _plain(message: AgenticMessage) -> Message:
-    thought, texts, calls = "", "", list[ToolCall]()
-    parts: list[Part] = []
-    for block in message.content_blocks:
-        if isinstance(block, FunctionToolCall):
+def _plain(blocks: Sequence[native.ContentBlock]) -> native.Message:
+    thought, text, calls = "", "", list[native.ToolCall]()
+    parts: list[native.Part] = []
+    for block in blocks:
+        if isinstance(block, native.FunctionToolCall):
             calls.append(_tool_call(block))
-        elif isinstance(block, AssistantGenText) and not texts and not block.extension and not block.extra:
-            texts = block.text
-        elif isinstance(block, Reasoning) and not thought and block == Reasoning(block.text, extension={"wire": _CHAT}):
+        elif isinstance(block, native.AssistantGenText) and not text and not block.extension and not block.extra:
+            text = block.text
+        elif isinstance(block, native.Reasoning) and not thought and block == _think(block.text):
             thought = block.text
         else:
             parts.append(_part(block))
-    made = Message(
-        "assistant", texts, assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls), reasoning_content=thought
-    )
-    return _with_meta([made], message)[0]
+    said: dict[str, Any] = {"assistant_gen_multi_content": tuple(parts), "tool_calls": tuple(calls)}
+    return native.Message("assistant", text, reasoning_content=thought, **said)
 
 
-def _tool_call(block: FunctionToolCall) -> ToolCall:
+def _tool_call(block: native.FunctionToolCall) -> native.ToolCall:
     kind = block.extra.get(KIND)
     if not isinstance(kind, str) or kind == "function":
-        return ToolCall(block.call_id, block.name, block.arguments, extra=block.extra)
+        return native.ToolCall(block.call_id, block.name, block.arguments, extra=block.extra)
     extra = {name: value for name, value in block.extra.items() if name != KIND}
-    return ToolCall(block.call_id, block.name, block.arguments, kind, extra=extra)
+    return native.ToolCall(block.call_id, block.name, block.arguments, kind, extra=extra)
 
 
 def _part(block: Any) -> Any:
     """Return the part that says what `block` says; itself, as an unknown one, where there is none."""
     kind = _PARTS.get(block.__class__)
     if kind is None:
-        return block if isinstance(block, Opaque) else Opaque(msgspec.to_builtins(block))
+        return block if isinstance(block, native.Opaque) else native.Opaque(msgspec.to_builtins(block))
     fields = {name: value for name, value in asdict(block).items() if name not in {"index", "extension"}}
     extension = getattr(block, "extension", None)
     if extension:
@@ -228,40 +192,32 @@ def _part(block: Any) -> Any:
     return kind(**fields)
 
 
-def _tool(block: FunctionToolResult | ToolSearchResult) -> Message:
-    if isinstance(block, ToolSearchResult):
-        parts: Sequence[Part] = (ToolSearchPart(block.tools),)
-        return _restored(Message.tool(parts, block.call_id, block.name), block.extra)
+def _tool(block: native.FunctionToolResult | native.ToolSearchResult) -> native.Message:
+    if isinstance(block, native.ToolSearchResult):
+        parts: Sequence[native.Part] = (native.ToolSearchPart(block.tools),)
+        return _restored(native.Message.tool(parts, block.call_id, block.name), block.extra)
     content = [_part(held) for held in block.content]
-    plain = len(content) == 1 and type(content[0]) is TextPart and not content[0].extra
+    plain = len(content) == 1 and type(content[0]) is native.TextPart and not content[0].extra
     said = content[0].text if plain else tuple(content)
-    return _restored(Message.tool(said, block.call_id, block.name, is_error=block.is_error), block.extra)
+    return _restored(native.Message.tool(said, block.call_id, block.name, is_error=block.is_error), block.extra)
 
 
-def _restored(message: Message, extra: Mapping[str, Any]) -> Message:
+def _restored(message: native.Message, extra: Mapping[str, Any]) -> native.Message:
     """Return `message` with its `extra`, and the fields kept in it; what are no such fields stays there."""
     rest: Any = extra.get(REST)
     if not isinstance(rest, Mapping) or not all(_is_rest(name, message.role) for name in cast("Any", rest)):
         return replace(message, extra=extra)
     try:
-        found = msgspec.convert({"role": message.role, **rest}, Message)
+        found = msgspec.convert({"role": message.role, **rest}, native.Message)
     except msgspec.ValidationError:
         return replace(message, extra=extra)
     fields = {name: getattr(found, name) for name in cast("Mapping[str, Any]", rest)}
     return replace(message, extra={name: value for name, value in extra.items() if name != REST}, **fields)
 
 
-def _replied(_: AgenticMessage, blocks: Iterable[ContentBlock]) -> list[Message]:
-    """Return a step of a reply that holds results, none where there is none."""
-    step = tuple(blocks)
-    return [_message(AgenticMessage("assistant", step))] if step else []
-
-
-def _spoken(message: AgenticMessage, blocks: Iterable[ContentBlock]) -> list[Message]:
-    """Return the message that says `blocks`, none where there are none."""
+def _spoken(role: Any, blocks: Iterable[native.ContentBlock]) -> native.Message:
+    """Return the message of a user, or of the system, that says `blocks`."""
     parts = [_part(block) for block in blocks]
-    if not parts:
-        return []
-    if len(parts) == 1 and type(parts[0]) is TextPart and parts[0].text and not parts[0].extra:
-        return [Message(message.role, parts[0].text)]
-    return [Message(message.role, user_input_multi_content=tuple(parts))]
+    if len(parts) == 1 and type(parts[0]) is native.TextPart and parts[0].text and not parts[0].extra:
+        return native.Message(role, parts[0].text)
+    return native.Message(role, user_input_multi_content=tuple(parts))

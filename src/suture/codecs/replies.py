@@ -1,38 +1,29 @@
 """What reading replies has in common: failures by their words, what makes no sense, server-sent events."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from suture.errors import (
-    ContextLengthError,
-    InputError,
-    ModelAuthError,
-    ModelError,
-    ModelRequestError,
-    ModelServerError,
-    ModelTimeoutError,
-    RateLimitError,
-    StreamCutError,
-)
+from suture import errors
 from suture.messages import AgenticMessage, Delta, LogProb, ResponseMeta, TokenUsage
 from suture.wires.fields import expect, is_map, parse_json
 
-_WORDS: dict[type[ModelError], str] = {
-    ContextLengthError: "context_length_exceeded request_too_large",
-    ModelAuthError: "401 402 403 accessdeniedexception api_key_invalid authentication_error billing_error "
+_WORDS: dict[type[errors.ModelError], str] = {
+    errors.ContextLengthError: "context_length_exceeded request_too_large",
+    errors.ModelAuthError: "401 402 403 accessdeniedexception api_key_invalid authentication_error billing_error "
     "expiredtokenexception invalid_api_key invalid_authentication_error permission_denied permission_error "
     "unauthenticated unrecognizedclientexception",
-    RateLimitError: "429 insufficient_quota modelnotreadyexception rate_limit_error rate_limit_exceeded "
+    errors.RateLimitError: "429 insufficient_quota modelnotreadyexception rate_limit_error rate_limit_exceeded "
     "rate_limit_reached_error resource_exhausted servicequotaexceededexception throttlingexception too_many_requests",
-    ModelTimeoutError: "408 deadline_exceeded modeltimeoutexception timeout timeout_error",
-    ModelServerError: "aborted api_error cancelled engine_overloaded_error internal internal_server_error "
+    errors.ModelTimeoutError: "408 deadline_exceeded modeltimeoutexception timeout timeout_error",
+    errors.ModelServerError: "aborted api_error cancelled engine_overloaded_error internal internal_server_error "
     "internalservererror overloaded_error server_error server_is_overloaded service_unavailable slow_down unavailable "
     "unknown vector_store_timeout",
-    ModelRequestError: "badrequesterror bio_policy content_filter data_residency_mismatch failed_precondition "
+    errors.ModelRequestError: "badrequesterror bio_policy content_filter data_residency_mismatch failed_precondition "
     "invalid_argument invalid_prompt invalid_request_error misalignment_policy_violation model_not_found not_found "
     "not_found_error out_of_range resourcenotfoundexception unimplemented validationexception",
 }
@@ -52,21 +43,23 @@ TOO_LONG = (
 _KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 
 
-def failure_kind(words: Iterable[str], default: type[ModelError], reason: str = "") -> type[ModelError]:
+def failure_kind(words: Iterable[str], default: type[errors.ModelError], reason: str = "") -> type[errors.ModelError]:
     """Return the error that the first known of `words` is, and the reason that is given.
 
+    >>> from suture.errors import ModelError
     >>> failure_kind(["invalid_request_error"], ModelError, "Prompt is too long").__name__
     'ContextLengthError'
     """
     kind = next((_KINDS[word] for word in map(str.lower, words) if word in _KINDS), default)
-    is_long = issubclass(kind, ModelRequestError) and any(words in reason.lower() for words in TOO_LONG)
-    return ContextLengthError if is_long else kind
+    is_long = issubclass(kind, errors.ModelRequestError) and any(words in reason.lower() for words in TOO_LONG)
+    return errors.ContextLengthError if is_long else kind
 
 
 @contextmanager
 def sensible(provider: str) -> Generator[None]:
     """Make a `ModelError` of what makes no sense in a reply; another try may.
 
+    >>> from suture.errors import InputError
     >>> with sensible("gemini"):
     ...     raise InputError("expected a list, found str", path="parts")
     Traceback (most recent call last):
@@ -75,17 +68,17 @@ def sensible(provider: str) -> Generator[None]:
     """
     try:
         yield
-    except InputError as error:
+    except errors.InputError as error:
         raise _nonsense(error, provider) from None
 
 
-def _nonsense(error: InputError, provider: str) -> ModelError:
-    return ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True)
+def _nonsense(error: errors.InputError, provider: str) -> errors.ModelError:
+    return errors.ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True)
 
 
 def read_failure(
-    provider: str, said: Any, *, kind: str = "", default: type[ModelError] | None = None, **facts: Any
-) -> ModelError:
+    provider: str, said: Any, *, kind: str = "", default: type[errors.ModelError] | None = None, **facts: Any
+) -> errors.ModelError:
     """Return the error that a provider reports: an object with its message, its type, a code or a status.
 
     >>> error = read_failure("openai-chat", {"message": "Slow down.", "type": "rate_limit_error", "code": 429})
@@ -100,7 +93,7 @@ def read_failure(
     code, message = next(iter(words), ""), error.get("message")
     reason = message if isinstance(message, str) and message else code or "it gives no reason"
     if default is None:
-        default = ModelServerError if status is None or status >= 500 else ModelRequestError
+        default = errors.ModelServerError if status is None or status >= 500 else errors.ModelRequestError
     made = failure_kind([*words, str(status)], default, reason)
     retryable = False if "insufficient_quota" in words else None
     return made(reason, provider=provider, status=status, code=code, retryable=retryable, **facts)
@@ -168,7 +161,7 @@ class StreamReader(ABC):
         """Return what `event` adds; raise `ModelError` where it reports one, or makes no sense."""
         try:  # a context manager would cost as much as reading the event
             return list(self.add(event))
-        except InputError as error:
+        except errors.InputError as error:
             raise _nonsense(error, self._codec.name) from None
 
     def finish(self) -> AgenticMessage:
@@ -176,7 +169,7 @@ class StreamReader(ABC):
         with sensible(self._codec.name):
             body = self.fold()
             if body is None:
-                raise StreamCutError(f"{self._codec.name}: the stream ended before the reply did; ask again")
+                raise errors.StreamCutError(f"{self._codec.name}: the stream ended before the reply did; ask again")
             return self._codec.read_reply(body)
 
     @abstractmethod
@@ -217,6 +210,20 @@ class OpenBlock:
         return [] if self.call_index is None else [Delta(call_index=self.call_index, **said)]
 
 
+def join_base64(pieces: Sequence[str]) -> str:
+    """Return base64 that came in pieces, each whole in itself.
+
+    >>> join_base64(["QQ==", "Qg=="])
+    'QUI='
+    """
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        return b2a_base64(b"".join([a2b_base64(piece) for piece in pieces]), newline=False).decode()
+    except ValueError:
+        raise errors.InputError("bytes that are no base64") from None
+
+
 class BlockReader(StreamReader):
     """Reads a stream whose events say which block they are of."""
 
@@ -228,7 +235,7 @@ class BlockReader(StreamReader):
     def begin(self, index: int, kind: str, head: Mapping[str, Any], *, is_call: bool = False) -> OpenBlock:
         """Begin the block `index`, which may be a call to one of the program's tools."""
         if index in self.blocks:
-            raise InputError(f"a second block {index}")
+            raise errors.InputError(f"a second block {index}")
         block = self.blocks[index] = OpenBlock(kind, head, self._calls if is_call else None)
         self._calls += is_call
         return block
@@ -237,7 +244,7 @@ class BlockReader(StreamReader):
         """Return the number in a field, which must be there."""
         place = event.get(field)
         if type(place) is not int or place < 0:
-            raise InputError(f"expected a place, found {place!r}", path=field)
+            raise errors.InputError(f"expected a place, found {place!r}", path=field)
         return place
 
     def in_order(self) -> list[OpenBlock]:
@@ -279,7 +286,9 @@ class Framing:
         if self._returned and chunk:  # a line may end in \r\n, and the \n comes late
             self._returned, chunk = False, chunk.removeprefix(b"\n")
         if self._open + self._held + len(chunk) > MAX_EVENT:
-            raise ModelError(f"{self._provider} sent an event of more than {MAX_EVENT} bytes", provider=self._provider)
+            raise errors.ModelError(
+                f"{self._provider} sent an event of more than {MAX_EVENT} bytes", provider=self._provider
+            )
         if b"\n" not in chunk and b"\r" not in chunk:
             self._rest += [chunk] if chunk else []
             self._open += len(chunk)
@@ -306,6 +315,6 @@ class Framing:
                 event = parse_json(data)
                 if event.__class__ is not dict:
                     told = f"an event that is no JSON object came: {data[:80].decode(errors='replace')!r}"
-                    raise ModelError(told, provider=self._provider, retryable=True)
+                    raise errors.ModelError(told, provider=self._provider, retryable=True)
                 events.append(event)
         return events

@@ -13,6 +13,7 @@ from suture.errors import ConfigError, InputError
 from suture.messages import FrozenMap, ToolInfo
 from suture.wires.fields import expect, given, is_list, is_map, listed, map_of, object_of, text_of
 
+Body = dict[str, Any]
 SCHEMA: Any = object()
 """Stands for the schema in what asks for an answer of one."""
 _WORDS = ("auto", "none", "required")
@@ -114,8 +115,11 @@ class RequestForm:
         left = rest_of(request.options)
         for name, path in self.paths.items():
             if name in left:
-                value = left.pop(name)
-                put_at(body, path, _list_stop(value) if name == "stop" else value)
+                value = [left[name]] if name == "stop" and isinstance(left[name], str) else left[name]
+                if name == "stop" and not is_list(value):
+                    raise ConfigError(f"stop is a text or a list of texts, not {type(value).__name__}")
+                put_at(body, path, value)
+                del left[name]
         self.put_choice(body, left, request.tools, losses)
         if "output_schema" in left:
             schema = self.write_schema(left.pop("output_schema"))
@@ -170,9 +174,7 @@ class RequestForm:
         """Return the choice of one tool."""
         raise NotImplementedError
 
-    def put_choice(
-        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[ToolInfo], losses: Losses
-    ) -> None:
+    def put_choice(self, body: Body, options: Body, tools: Sequence[ToolInfo], losses: Losses) -> None:
         """Move the choice of a tool from `options` into `body`."""
         del losses
         if "tool_choice" in options:
@@ -250,11 +252,3 @@ class RequestForm:
         extra = {**rest, **marks}
         named = text_of(function, "name"), text_of(function, "description")
         return ToolInfo(*named, schema, extra={self.wire: extra} if extra else {})
-
-
-def _list_stop(stop: Any) -> Any:
-    if isinstance(stop, str):
-        return [stop]
-    if not is_list(stop):
-        raise ConfigError(f"stop is a text or a list of texts, not {type(stop).__name__}")
-    return stop

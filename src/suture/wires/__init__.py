@@ -5,12 +5,11 @@ table of wires. A wire for another framework's objects goes to the integrations,
 """
 
 from suture.wires.blocks import BlockWire
-from suture.wires.chat import ChatWire
 from suture.wires.fields import SurrogateError, argument_json, sendable, without_lone_escapes
 from suture.wires.parts import Form, RawPart, Words, plain, text_block, typed_text
 from suture.wires.recognition import GUEST_WIRES, WIRES, check_list, get_chat_wire, get_wire, narrow, recognise
 from suture.wires.values import MARK, Call, CallEdit, Demands, Key, Piece, Result, ResultEdit, View
-from suture.wires.wire import ItemWire, Wire
+from suture.wires.wire import ChatWire, ItemWire, Wire
 
 __all__ = [
     "GUEST_WIRES",

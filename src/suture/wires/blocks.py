@@ -5,12 +5,22 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import is_
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
-from suture.wires.fields import get, is_list, put, text_of
+from suture.wires.fields import check_value, get, inner, is_list, listed, put, text_of, word
 from suture.wires.parts import Telling
 from suture.wires.values import CALL, MEDIA, RESULT, TEXT, THINKING, Call, CallEdit, Piece, Result, ResultEdit, View
 from suture.wires.wire import Wire
+
+
+class Fields(NamedTuple):
+    """Where a block has what a call or a result says; `holder` is the field that has it all, if there is one."""
+
+    holder: str
+    id: str
+    name: str
+    content: str
+    """Of a call, its arguments."""
 
 
 class BlockWire(Wire):
@@ -25,13 +35,44 @@ class BlockWire(Wire):
     field = "content"
     """Where a message has its blocks."""
 
-    @abstractmethod
+    roles: ClassVar[Mapping[Any, str]] = {"user": "user", "assistant": "assistant"}
+    model = "assistant"
+    """What the role of the model is called."""
+
+    call_fields: Fields
+    result_fields: Fields
+
     def role(self, message: Any, index: int | None) -> str:
         """Return the role of `message`: user, assistant or system."""
+        role = word(message, "role")
+        if role not in self.roles:
+            raise self.fault(index, "role", f"unknown role {role!r}; expected user or {self.model}")
+        return self.roles[role]
 
-    @abstractmethod
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
         """Return the blocks of `message`; plain text is one text block."""
+        blocks = listed(get(message, self.field), index, self.field)
+        if index is not None:
+            check_value(blocks, index, self.field)
+            for place, block in enumerate(blocks):
+                text_of(block, "text", index, f"{self.field}[{place}]")
+        return blocks
+
+    def own_name(self, block: Any, field: str) -> str:
+        """Return `field` as this block writes it."""
+        return field
+
+    def _open(self, block: Any, fields: Fields, index: int | None = None) -> Any:
+        """Return what has the fields of a call or a result: the block, or what it holds."""
+        return inner(block, self.own_name(block, fields.holder), index, self.field) if fields.holder else block
+
+    def rewrite(self, block: Any, fields: Fields, new: Mapping[str, Any]) -> Any:
+        """Return a call or a result with those of `new` that are not `None`."""
+        changes = {name: value for name, value in new.items() if value is not None}
+        if not fields.holder:
+            return put(block, **changes)
+        own = self.own_name(block, fields.holder)
+        return put(block, **{own: put(get(block, own), **changes)})
 
     def block_text(self, block: Any) -> str:
         """Return the text of a text block."""
@@ -41,21 +82,25 @@ class BlockWire(Wire):
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` carries a signature or encrypted content."""
 
-    @abstractmethod
     def read_call(self, block: Any, index: int | None = None) -> Call:
         """Return the call that `block` holds."""
+        use, (_, call_id, name, arguments) = self._open(block, self.call_fields, index), self.call_fields
+        return Call(text_of(use, call_id, index), text_of(use, name, index), get(use, arguments))
 
     @abstractmethod
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result that `block` holds."""
 
-    @abstractmethod
     def write_call(self, block: Any, edit: CallEdit) -> Any:
         """Return a call block with `edit` done to it."""
+        _, call_id, name, arguments = self.call_fields
+        return self.rewrite(block, self.call_fields, {call_id: edit.id, name: edit.name, arguments: edit.arguments})
 
-    @abstractmethod
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
         """Return a result block with `edit` done to it."""
+        _, call_id, _, content = self.result_fields
+        said = self.content_after(edit, get(self._open(block, self.result_fields), content))
+        return self.rewrite(block, self.result_fields, {call_id: edit.id, content: said})
 
     @abstractmethod
     def make_result(self, piece: Piece) -> Any:
@@ -67,7 +112,7 @@ class BlockWire(Wire):
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
         """Return a new message."""
-        return {"role": role, self.field: list(blocks)}
+        return {"role": self.model if role == "assistant" else role, self.field: list(blocks)}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         """Return `message` with other blocks, all else kept."""
@@ -151,6 +196,13 @@ class BlockWire(Wire):
         said = {TEXT, THINKING, MEDIA}
         order = sorted(range(len(blocks)), key=lambda place: place >= first and kinds[place] not in said)
         return self._in_order(message, [blocks[place] for place in order])
+
+    def with_results(self, message: Any, view: View, change: Callable[[Any], Any]) -> Any:
+        """Return `message` with each of its results changed; itself where `change` returns them as they are."""
+        if not view.results:
+            return message
+        blocks = [change(block) if self.kind(block) == RESULT else block for block in self.blocks(message)]
+        return self._in_order(message, blocks)
 
     def _in_order(self, message: Any, blocks: Sequence[Any]) -> Any:
         same = all(map(is_, blocks, self.blocks(message)))

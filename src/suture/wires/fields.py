@@ -160,16 +160,6 @@ def object_of(thing: Any, name: str, path: str = "", *, optional: bool = False) 
     return expect(value, Mapping, "an object", f"{path}.{name}" if path else name)
 
 
-def count_of(thing: Any, name: str) -> int:
-    """Return the number in the field `name`, zero where it is absent or null."""
-    value = get(thing, name)
-    if value is None:
-        return 0
-    if value.__class__ is not int:
-        raise InputError(f"expected a whole number, found {_type(value)}", path=name)
-    return value
-
-
 def expect(value: Any, kind: Any, wanted: str, path: str) -> Any:
     """Return `value`, which must be of `kind`."""
     if isinstance(value, kind):
@@ -301,21 +291,10 @@ def is_object_text(text: str) -> bool:
     try:
         decode_object(str.__str__(text))  # msgspec reads no subclass of str
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        # A lone surrogate is no ground to throw a call's arguments away: ask the lenient reader.
-        return "\\u" in text and _is_object_leniently(text)
+        # A lone surrogate is no ground to throw a call's arguments away.
+        mended = without_lone_escapes(replace_surrogates(text)) if "\\u" in text else text
+        return mended != text and is_object_text(mended)
     return True
-
-
-def _is_object_leniently(text: str) -> bool:
-    import json  # noqa: PLC0415 - only for text that the strict reader refused
-
-    def refuse(constant: str) -> object:
-        raise ValueError(constant)
-
-    try:
-        return isinstance(json.loads(text, parse_constant=refuse), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def sound_arguments(arguments: Any, *, as_text: bool) -> Any:

@@ -6,59 +6,12 @@ from typing import Any, ClassVar, cast
 
 from msgspec.structs import replace
 
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenAudio,
-    AssistantGenImage,
-    AssistantGenText,
-    AssistantGenVideo,
-    Delta,
-    FunctionToolCall,
-    FunctionToolResult,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    ReasoningPart,
-    ResponseMeta,
-    TextPart,
-    TokenUsage,
-    ToolCall,
-    ToolResult,
-    ToolSearchPart,
-    ToolSearchResult,
-    UserInputAudio,
-    UserInputFile,
-    UserInputImage,
-    UserInputText,
-    UserInputVideo,
-    message_from_dict,
-    message_to_dict,
-)
+from suture import messages as own
+from suture.wires import values
 from suture.wires.blocks import BlockWire
-from suture.wires.chat import CALLED, SAID, THOUGHT, ChatWire, gather
 from suture.wires.fields import given, json_text
 from suture.wires.parts import MEDIA_PARTS, RawPart, Telling, as_block, as_part, in_words, part_list, same_parts
-from suture.wires.values import (
-    CALL,
-    KIND,
-    MARK,
-    MEDIA,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    View,
-    iterate,
-)
-from suture.wires.wire import ItemWire
+from suture.wires.wire import CALLED, SAID, THOUGHT, ChatWire, ItemWire, gather
 
 
 class NativeWire(ChatWire):
@@ -76,11 +29,6 @@ class NativeWire(ChatWire):
             expected = f"{self.article} {self.message_type.__name__}"
             raise self.fault(index, "", f"expected {expected}, found {message.__class__.__name__}")
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        """Return how far, from `start` on, calls and results are in order: there are no other rules."""
-        del demands
-        return self.skip(messages, start)
-
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is one: its type says so."""
         return isinstance(message, self.message_type)
@@ -94,24 +42,22 @@ class NativeWire(ChatWire):
 
     def compacted_by(self, message: Any) -> str:
         """Return whose own compaction is among what a codec kept as it came: `anthropic.block` is Anthropic's."""
-        parts: Sequence[Any] = getattr(message, "content_blocks", None) or getattr(
-            message, "assistant_gen_multi_content", ()
-        )
-        for part in parts:
-            if isinstance(part, Opaque):
+        is_chat = isinstance(message, own.Message)
+        for part in message.assistant_gen_multi_content if is_chat else message.content_blocks:
+            if isinstance(part, own.Opaque):
                 value = cast("Mapping[str, Any]", part.data.get("value") or {})
                 if value.get("type") in {"compaction", "compaction_summary"}:
                     return part.type.partition(".")[0] if any(map(value.get, ("content", "encrypted_content"))) else ""
         return ""
 
-    def deltas(self, message: Any) -> list[Delta]:
+    def deltas(self, message: Any) -> list[own.Delta]:
         self.check(message)
         self.wants_assistant(message.role)
         usage = self.usage(message)
-        return [*self.pieces(message), *([Delta(usage=usage)] if usage else [])]
+        return [*self.pieces(message), *([own.Delta(usage=usage)] if usage else [])]
 
     @abstractmethod
-    def pieces(self, message: Any) -> list[Delta]:
+    def pieces(self, message: Any) -> list[own.Delta]:
         """Return what an assistant message says and calls, piece by piece."""
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
@@ -120,22 +66,22 @@ class NativeWire(ChatWire):
     def is_cut(self, message: Any) -> bool:
         return message.response_meta is not None and message.response_meta.finish_reason == "length"
 
-    def usage(self, message: Any) -> TokenUsage | None:
+    def usage(self, message: Any) -> own.TokenUsage | None:
         return message.response_meta.usage if message.response_meta else None
 
     def dump(self, message: Any) -> Any:
         self.check(message)
-        return message_to_dict(message)
+        return own.message_to_dict(message)
 
     def load(self, value: Any) -> Any:
-        message = message_from_dict(value)
+        message = own.message_from_dict(value)
         self.check(message)
         return message
 
 
-def _with_kind(extra: Mapping[str, Any], call: Call) -> Mapping[str, Any]:
+def _with_kind(extra: Mapping[str, Any], call: values.Call) -> Mapping[str, Any]:
     """Return `extra` with the kind of a call that is no function's, so that its result is written in that form."""
-    return {**extra, KIND: call.kind} if call.kind else extra
+    return {**extra, values.KIND: call.kind} if call.kind else extra
 
 
 class MessageWire(ItemWire, NativeWire):
@@ -148,14 +94,13 @@ class MessageWire(ItemWire, NativeWire):
     """
 
     name = "message"
-    message_type = Message
+    message_type = own.Message
 
-    def skip(self, messages: Sequence[Any], start: int) -> int:
-        """Return how far, from `start` on, everything is in order at a glance."""
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         place = start
-        rest = iterate(messages, start)
+        rest = values.iterate(messages, start)
         for message in rest:
-            if message.__class__ is not Message:
+            if message.__class__ is not own.Message:
                 break
             role = message.role
             if role == "assistant":
@@ -169,34 +114,34 @@ class MessageWire(ItemWire, NativeWire):
             place += 1
         return place
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
         # Each call has its result right behind it, and those are quicker to read.
-        return [message.tool_call_id for message in iterate(messages, start, stop) if message.role == "tool"]
+        return [message.tool_call_id for message in values.iterate(messages, start, stop) if message.role == "tool"]
 
-    def view(self, message: Any, index: int | None = None) -> View:
+    def view(self, message: Any, index: int | None = None) -> values.View:
         self.check(message, index)
         role = message.role
         if role == "tool":
             extra, content = message.extra, _content_of(message)
-            result = Result(
-                message.tool_call_id, message.tool_name, content, "", MARK in extra, message.is_error, extra
+            result = values.Result(
+                message.tool_call_id, message.tool_name, content, "", values.MARK in extra, message.is_error, extra
             )
-            return View(role, (), (result,))
+            return values.View(role, (), (result,))
         if role != "assistant":
-            return View(role)
+            return values.View(role)
         parts = message.assistant_gen_multi_content
-        signed = any(isinstance(part, ReasoningPart) and part.signature for part in parts)
+        signed = any(isinstance(part, own.ReasoningPart) and part.signature for part in parts)
         calls = tuple([_call(call) for call in message.tool_calls])
         empty = not (calls or parts or message.content.strip() or message.reasoning_content)
-        return View(role, calls, signed=signed, empty=empty)
+        return values.View(role, calls, signed=signed, empty=empty)
 
-    def result_text(self, result: Result) -> tuple[str, bool]:
+    def result_text(self, result: values.Result) -> tuple[str, bool]:
         if isinstance(result.content, str):
             return result.content, True
         texts = [in_words(part) for part in _as_parts(result.content) if not isinstance(part, MEDIA_PARTS)]
         return "\n".join(texts), len(texts) == len(result.content)
 
-    def result_parts(self, result: Result) -> tuple[Part, ...]:
+    def result_parts(self, result: values.Result) -> tuple[own.Part, ...]:
         """Return the text of a result, if it has one, and its parts as they are."""
         return _as_parts(result.content)
 
@@ -210,10 +155,10 @@ class MessageWire(ItemWire, NativeWire):
         for part in message.assistant_gen_multi_content:
             telling.tell(part)
 
-    def is_empty_error(self, result: Result) -> bool:
+    def is_empty_error(self, result: values.Result) -> bool:
         return result.failed and not result.content
 
-    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+    def edit(self, message: Any, calls: Mapping[int, values.CallEdit], results: Mapping[int, values.ResultEdit]) -> Any:
         if calls:
             changed = list(message.tool_calls)
             for position, edit in calls.items():
@@ -231,7 +176,7 @@ class MessageWire(ItemWire, NativeWire):
     def without_thinking(self, message: Any) -> Any | None:
         """Return `message` without its reasoning; `None` if nothing is left."""
         parts = message.assistant_gen_multi_content
-        kept = tuple([part for part in parts if not isinstance(part, ReasoningPart)])
+        kept = tuple([part for part in parts if not isinstance(part, own.ReasoningPart)])
         if not message.reasoning_content and len(kept) == len(parts):
             return message
         changed = replace(message, reasoning_content="", assistant_gen_multi_content=kept)
@@ -240,29 +185,29 @@ class MessageWire(ItemWire, NativeWire):
     def with_text(self, message: Any, text: str) -> Any:
         """Return `message` with `text` as its content, and its media."""
         fields = {
-            name: tuple([part for part in getattr(message, name) if not isinstance(part, TextPart)])
+            name: tuple([part for part in getattr(message, name) if not isinstance(part, own.TextPart)])
             for name in ("user_input_multi_content", "assistant_gen_multi_content")
         }
         return replace(message, content=text, **fields)
 
-    def placeholder(self, piece: Piece) -> Any:
-        call = piece.call or Call("", "")
-        extra = _with_kind({MARK: piece.cause}, call)
-        return Message("tool", piece.text, tool_call_id=call.id, tool_name=call.name, is_error=True, extra=extra)
+    def placeholder(self, piece: values.Piece) -> Any:
+        call = piece.call or values.Call("", "")
+        extra = _with_kind({values.MARK: piece.cause}, call)
+        return own.Message("tool", piece.text, tool_call_id=call.id, tool_name=call.name, is_error=True, extra=extra)
 
     def speak(self, role: str, text: str) -> Any:
-        return Message("assistant" if role == "assistant" else "user", text)
+        return own.Message("assistant" if role == "assistant" else "user", text)
 
     # What an agent needs
 
-    def user(self, content: str | Sequence[Any]) -> Message:
-        return Message.user(content)
+    def user(self, content: str | Sequence[Any]) -> own.Message:
+        return own.Message.user(content)
 
-    def result(self, call: Call, result: ToolResult) -> Message:
+    def result(self, call: values.Call, result: own.ToolResult) -> own.Message:
         """Return the tool message that answers `call`: one text if its parts are nothing else."""
         parts = result.parts
         plain = _only_texts(parts)
-        return Message(
+        return own.Message(
             "tool",
             "\n".join([part.text for part in parts]) if plain else "",  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportAttributeAccessIssue]
             user_input_multi_content=() if plain else parts,
@@ -272,25 +217,25 @@ class MessageWire(ItemWire, NativeWire):
             extra=_with_kind(result.extra, call) if call.kind else result.extra,
         )
 
-    def join(self, deltas: Sequence[Delta]) -> Message | None:
+    def join(self, deltas: Sequence[own.Delta]) -> own.Message | None:
         reply = gather(deltas)
         if not reply.runs:
             return None
-        return Message(
+        return own.Message(
             "assistant",
             reply.words(SAID),
             reasoning_content=reply.words(THOUGHT),
-            tool_calls=tuple([ToolCall(call.id, call.name, call.arguments) for call in reply.calls()]),
-            response_meta=ResponseMeta(usage=reply.usage) if reply.usage else None,
+            tool_calls=tuple([own.ToolCall(call.id, call.name, call.arguments) for call in reply.calls()]),
+            response_meta=own.ResponseMeta(usage=reply.usage) if reply.usage else None,
         )
 
-    def pieces(self, message: Any) -> list[Delta]:
+    def pieces(self, message: Any) -> list[own.Delta]:
         """Return the reasoning, the texts and the calls of an assistant message."""
-        thoughts = [part.text for part in message.assistant_gen_multi_content if isinstance(part, ReasoningPart)]
-        pieces = [Delta(reasoning=words) for words in (message.reasoning_content, *thoughts) if words]
-        pieces += [Delta(words) for words in _texts(message) if words]
+        thoughts = [part.text for part in message.assistant_gen_multi_content if isinstance(part, own.ReasoningPart)]
+        pieces = [own.Delta(reasoning=words) for words in (message.reasoning_content, *thoughts) if words]
+        pieces += [own.Delta(words) for words in _texts(message) if words]
         calls = [
-            Delta(call_index=place, call_id=call.id, name=call.name, arguments=call.arguments)
+            own.Delta(call_index=place, call_id=call.id, name=call.name, arguments=call.arguments)
             for place, call in enumerate(message.tool_calls)
         ]
         return pieces + calls
@@ -299,16 +244,16 @@ class MessageWire(ItemWire, NativeWire):
         results = self.view(message).results
         return self.result_text(results[0])[0] if results else "\n".join(_texts(message))
 
-    def calls(self, message: Any) -> tuple[Call, ...]:
+    def calls(self, message: Any) -> tuple[values.Call, ...]:
         self.check(message)
         return tuple([_call(call) for call in message.tool_calls]) if message.role == "assistant" else ()
 
 
-def _call(call: ToolCall) -> Call:
-    return Call(call.id, call.name, call.arguments, "" if call.type == "function" else call.type)
+def _call(call: own.ToolCall) -> values.Call:
+    return values.Call(call.id, call.name, call.arguments, "" if call.type == "function" else call.type)
 
 
-def _content_of(message: Message) -> str | tuple[Any, ...]:
+def _content_of(message: own.Message) -> str | tuple[Any, ...]:
     """Return what a tool message holds: its text, or its text, if it has one, and its parts."""
     content, parts = message.content, message.user_input_multi_content
     if not parts:
@@ -316,23 +261,23 @@ def _content_of(message: Message) -> str | tuple[Any, ...]:
     return (content, *parts) if content else tuple(parts)
 
 
-def _as_parts(content: str | tuple[Any, ...]) -> tuple[Part, ...]:
+def _as_parts(content: str | tuple[Any, ...]) -> tuple[own.Part, ...]:
     """Return the content of a tool message as parts."""
     held = content if isinstance(content, tuple) else (content,) if content else ()
-    return tuple([TextPart(part) if isinstance(part, str) else part for part in held])
+    return tuple([own.TextPart(part) if isinstance(part, str) else part for part in held])
 
 
-def _only_texts(parts: Sequence[Part]) -> bool:
+def _only_texts(parts: Sequence[own.Part]) -> bool:
     """Tell whether `parts` are texts with nothing attached to them, so that one text says the same."""
     if len(parts) == 1:
-        return type(parts[0]) is TextPart and not parts[0].extra
-    return all(type(part) is TextPart and not part.extra for part in parts)
+        return type(parts[0]) is own.TextPart and not parts[0].extra
+    return all(type(part) is own.TextPart and not part.extra for part in parts)
 
 
-def _texts(message: Message) -> list[str]:
+def _texts(message: own.Message) -> list[str]:
     """Return the texts of `message`: its content, and those among its parts."""
     parts = (*message.user_input_multi_content, *message.assistant_gen_multi_content)
-    texts = [part.text for part in parts if isinstance(part, TextPart)]
+    texts = [part.text for part in parts if isinstance(part, own.TextPart)]
     return [message.content, *texts] if message.content else texts
 
 
@@ -340,7 +285,7 @@ def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
     """Tell whether the next messages of `rest` are the results of `calls`, one by one."""
     for call in calls:
         answer: Any = next(rest, None)
-        if answer.__class__ is not Message or answer.role != "tool":
+        if answer.__class__ is not own.Message or answer.role != "tool":
             return False
         key, name = call.id, answer.tool_name
         if answer.tool_call_id != key or not key or (name and name != call.name):
@@ -348,7 +293,7 @@ def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
     return True
 
 
-def _write_content(message: Message, parts: Sequence[Part]) -> dict[str, Any]:
+def _write_content(message: own.Message, parts: Sequence[own.Part]) -> dict[str, Any]:
     """Return the fields of a tool message that says `parts`: texts are its content where they can be."""
     content, old = message.content, message.user_input_multi_content
     if same_parts(parts, _as_parts(_content_of(message))):
@@ -364,16 +309,16 @@ def _write_content(message: Message, parts: Sequence[Part]) -> dict[str, Any]:
 
 
 _KINDS: dict[Any, str] = {
-    FunctionToolCall: CALL,
-    FunctionToolResult: RESULT,
-    ToolSearchResult: RESULT,
-    UserInputText: TEXT,
-    AssistantGenText: TEXT,
-    Reasoning: THINKING,
-    **dict.fromkeys((UserInputImage, UserInputAudio, UserInputVideo, UserInputFile), MEDIA),
+    own.FunctionToolCall: values.CALL,
+    own.FunctionToolResult: values.RESULT,
+    own.ToolSearchResult: values.RESULT,
+    own.UserInputText: values.TEXT,
+    own.AssistantGenText: values.TEXT,
+    own.Reasoning: values.THINKING,
+    **dict.fromkeys((own.UserInputImage, own.UserInputAudio, own.UserInputVideo, own.UserInputFile), values.MEDIA),
 }
-_MADE = frozenset((AssistantGenImage, AssistantGenAudio, AssistantGenVideo))
-_CARRIERS = frozenset((FunctionToolCall, FunctionToolResult, ToolSearchResult))
+_MADE = frozenset((own.AssistantGenImage, own.AssistantGenAudio, own.AssistantGenVideo))
+_CARRIERS = frozenset((own.FunctionToolCall, own.FunctionToolResult, own.ToolSearchResult))
 
 
 class AgenticWire(BlockWire, NativeWire):
@@ -386,33 +331,34 @@ class AgenticWire(BlockWire, NativeWire):
     """
 
     name = "agentic"
-    message_type = AgenticMessage
+    message_type = own.AgenticMessage
     article = "an"
     bundled = False
 
-    def skip(self, messages: Sequence[Any], start: int) -> int:
-        """Return how far, from `start` on, everything is in order at a glance."""
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         place = start
-        rest = iterate(messages, start)
+        rest = values.iterate(messages, start)
         for message in rest:
-            if message.__class__ is not AgenticMessage:
+            if message.__class__ is not own.AgenticMessage:
                 break
             calls = 0
             for block in message.content_blocks:
                 kind = block.__class__
                 if kind in _CARRIERS:
-                    if kind is not FunctionToolCall or message.role != "assistant" or not _is_answered(block, rest):
+                    if kind is not own.FunctionToolCall or message.role != "assistant" or not _is_answered(block, rest):
                         return place
                     calls += 1
             place += calls + 1
         return place
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
         # Each call has its result right behind it, alone in its message, and those are quicker to read.
         return [
             blocks[0].call_id
-            for message in iterate(messages, start, stop)
-            if message.role == "user" and (blocks := message.content_blocks) and type(blocks[0]) is FunctionToolResult
+            for message in values.iterate(messages, start, stop)
+            if message.role == "user"
+            and (blocks := message.content_blocks)
+            and type(blocks[0]) is own.FunctionToolResult
         ]
 
     def role(self, message: Any, index: int | None) -> str:
@@ -423,36 +369,36 @@ class AgenticWire(BlockWire, NativeWire):
         return message.content_blocks
 
     def kind(self, block: Any) -> str:
-        return _KINDS.get(type(block), OTHER)
+        return _KINDS.get(type(block), values.OTHER)
 
     def block_text(self, block: Any) -> str:
         return block.text
 
     def is_signed(self, block: Any) -> bool:
         """Tell whether `block` is reasoning with a signature."""
-        return isinstance(block, Reasoning) and bool(block.signature)
+        return isinstance(block, own.Reasoning) and bool(block.signature)
 
-    def read_call(self, block: Any, index: int | None = None) -> Call:
-        kind: Any = block.extra.get(KIND, "") if block.extra else ""
-        return Call(block.call_id, block.name, block.arguments, kind if isinstance(kind, str) else "")
+    def read_call(self, block: Any, index: int | None = None) -> values.Call:
+        kind: Any = block.extra.get(values.KIND, "") if block.extra else ""
+        return values.Call(block.call_id, block.name, block.arguments, kind if isinstance(kind, str) else "")
 
-    def read_result(self, block: Any, index: int | None = None) -> Result:
-        searched = isinstance(block, ToolSearchResult)
+    def read_result(self, block: Any, index: int | None = None) -> values.Result:
+        searched = isinstance(block, own.ToolSearchResult)
         content, failed = (block, False) if searched else (block.content, block.is_error)
         extra = block.extra
-        return Result(block.call_id, block.name, content, "", MARK in extra, failed, extra)
+        return values.Result(block.call_id, block.name, content, "", values.MARK in extra, failed, extra)
 
-    def result_text(self, result: Result) -> tuple[str, bool]:
+    def result_text(self, result: values.Result) -> tuple[str, bool]:
         content = result.content
-        if isinstance(content, ToolSearchResult):
+        if isinstance(content, own.ToolSearchResult):
             return json_text(content.tools), True
-        texts = [block.text for block in content if isinstance(block, UserInputText)]
+        texts = [block.text for block in content if isinstance(block, own.UserInputText)]
         return "\n".join(texts), len(texts) == len(content)
 
-    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+    def result_parts(self, result: values.Result) -> tuple[own.Part, ...] | None:
         """Return the content of a result as parts; tools that were found are no content."""
         content = result.content
-        return None if isinstance(content, ToolSearchResult) else tuple([as_part(block) for block in content])
+        return None if isinstance(content, own.ToolSearchResult) else tuple([as_part(block) for block in content])
 
     def tell_block(self, block: Any, telling: Telling) -> None:
         """Tell one block; what the model made is media, too."""
@@ -461,78 +407,81 @@ class AgenticWire(BlockWire, NativeWire):
         else:
             super().tell_block(block, telling)
 
-    def write_call(self, block: Any, edit: CallEdit) -> Any:
+    def write_call(self, block: Any, edit: values.CallEdit) -> Any:
         return replace(block, **given(call_id=edit.id, name=edit.name, arguments=edit.arguments))
 
-    def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        content = None if edit.text is None else (UserInputText(text=edit.text),)
+    def write_result(self, block: Any, edit: values.ResultEdit) -> Any:
+        content = None if edit.text is None else (own.UserInputText(text=edit.text),)
         if edit.parts is not None:
             content = tuple([part.raw if isinstance(part, RawPart) else as_block(part) for part in edit.parts])
-            if isinstance(block, ToolSearchResult) or same_parts(edit.parts, [as_part(held) for held in block.content]):
+            if isinstance(block, own.ToolSearchResult) or same_parts(
+                edit.parts, [as_part(held) for held in block.content]
+            ):
                 content = None
         extra = {**block.extra, **edit.extra} if edit.extra else None
         return replace(block, **given(call_id=edit.id, name=edit.name, content=content, extra=extra))
 
-    def make_result(self, piece: Piece) -> Any:
-        call = piece.call or Call("", "")
-        extra = _with_kind({MARK: piece.cause}, call)
-        return FunctionToolResult(call.id, call.name, (UserInputText(piece.text),), is_error=True, extra=extra)
+    def make_result(self, piece: values.Piece) -> Any:
+        call = piece.call or values.Call("", "")
+        extra = _with_kind({values.MARK: piece.cause}, call)
+        return own.FunctionToolResult(call.id, call.name, (own.UserInputText(piece.text),), is_error=True, extra=extra)
 
     def make_text(self, role: str, text: str) -> Any:
-        return AssistantGenText(text=text) if role == "assistant" else UserInputText(text=text)
+        return own.AssistantGenText(text=text) if role == "assistant" else own.UserInputText(text=text)
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        return AgenticMessage("assistant" if role == "assistant" else "user", tuple(blocks))
+        return own.AgenticMessage("assistant" if role == "assistant" else "user", tuple(blocks))
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         return replace(message, content_blocks=tuple(blocks))
 
     # What an agent needs
 
-    def user(self, content: str | Sequence[Any]) -> AgenticMessage:
+    def user(self, content: str | Sequence[Any]) -> own.AgenticMessage:
         """Return a user message of a text, or of parts and blocks."""
         if isinstance(content, str):
-            return AgenticMessage.user(content)
-        return AgenticMessage("user", tuple([as_block(part) for part in part_list(content)]))
+            return own.AgenticMessage.user(content)
+        return own.AgenticMessage("user", tuple([as_block(part) for part in part_list(content)]))
 
-    def result(self, call: Call, result: ToolResult) -> AgenticMessage:
+    def result(self, call: values.Call, result: own.ToolResult) -> own.AgenticMessage:
         """Return the user message that holds the result of `call`: tools found, if that is all, or content."""
         parts, extra = result.parts, _with_kind(result.extra, call)
-        if len(parts) == 1 and isinstance(parts[0], ToolSearchPart) and not result.is_error:
-            found = ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **extra})
-            return AgenticMessage("user", (found,))
+        if len(parts) == 1 and isinstance(parts[0], own.ToolSearchPart) and not result.is_error:
+            found = own.ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **extra})
+            return own.AgenticMessage("user", (found,))
         content = tuple([as_block(part) for part in parts])
-        return AgenticMessage("user", (FunctionToolResult(call.id, call.name, content, result.is_error, extra=extra),))
+        made = own.FunctionToolResult(call.id, call.name, content, result.is_error, extra=extra)
+        return own.AgenticMessage("user", (made,))
 
-    def join(self, deltas: Sequence[Delta]) -> AgenticMessage | None:
+    def join(self, deltas: Sequence[own.Delta]) -> own.AgenticMessage | None:
         """Return the assistant message that these pieces make; its blocks stand as they were begun."""
         reply = gather(deltas)
         if not reply.runs:
             return None
-        meta = ResponseMeta(usage=reply.usage) if reply.usage else None
+        meta = own.ResponseMeta(usage=reply.usage) if reply.usage else None
         blocks = [
-            FunctionToolCall(said.id, said.name, said.arguments)
+            own.FunctionToolCall(said.id, said.name, said.arguments)
             if kind == CALLED
-            else AssistantGenText(said)
+            else own.AssistantGenText(said)
             if kind == SAID
-            else Reasoning(said)
+            else own.Reasoning(said)
             for kind, said in reply.runs
         ]
-        return AgenticMessage("assistant", tuple(blocks), response_meta=meta)
+        return own.AgenticMessage("assistant", tuple(blocks), response_meta=meta)
 
-    def pieces(self, message: Any) -> list[Delta]:
+    def pieces(self, message: Any) -> list[own.Delta]:
         """Return what an assistant message says and calls, in the order of its blocks."""
-        pieces: list[Delta] = []
+        pieces: list[own.Delta] = []
         calls = 0
         for block in message.content_blocks:
             kind = self.kind(block)
-            if kind == CALL:
+            if kind == values.CALL:
                 pieces.append(
-                    Delta(call_index=calls, call_id=block.call_id, name=block.name, arguments=block.arguments)
+                    own.Delta(call_index=calls, call_id=block.call_id, name=block.name, arguments=block.arguments)
                 )
                 calls += 1
-            elif kind in {TEXT, THINKING} and block.text:
-                pieces.append(Delta(block.text) if kind == TEXT else Delta(reasoning=block.text))
+            elif kind in {values.TEXT, values.THINKING} and block.text:
+                pieces.append(own.Delta(block.text) if kind == values.TEXT else own.Delta(reasoning=block.text))
         return pieces
 
     def text(self, message: Any) -> str:
@@ -540,27 +489,28 @@ class AgenticWire(BlockWire, NativeWire):
         self.check(message)
         kinds = [(block, self.kind(block)) for block in message.content_blocks]
         texts = [
-            block.text if kind == TEXT else self.result_text(self.read_result(block))[0]
+            block.text if kind == values.TEXT else self.result_text(self.read_result(block))[0]
             for block, kind in kinds
-            if kind in {TEXT, RESULT}
+            if kind in {values.TEXT, values.RESULT}
         ]
         return "\n".join([text for text in texts if text])
 
-    def calls(self, message: Any) -> tuple[Call, ...]:
+    def calls(self, message: Any) -> tuple[values.Call, ...]:
         if self.role(message, None) != "assistant":
             return ()
-        return tuple([self.read_call(block) for block in message.content_blocks if block.__class__ is FunctionToolCall])
+        calls = [block for block in message.content_blocks if block.__class__ is own.FunctionToolCall]
+        return tuple([self.read_call(block) for block in calls])
 
 
 def _is_answered(call: Any, rest: Iterator[Any]) -> bool:
     """Tell whether the next message of `rest` holds the result of `call`, and nothing else."""
     answer: Any = next(rest, None)
-    if answer.__class__ is not AgenticMessage or answer.role != "user":
+    if answer.__class__ is not own.AgenticMessage or answer.role != "user":
         return False
     blocks = answer.content_blocks
     if len(blocks) != 1:
         return False
     result = blocks[0]
-    if result.__class__ is not FunctionToolResult or (result.name and result.name != call.name):
+    if result.__class__ is not own.FunctionToolResult or (result.name and result.name != call.name):
         return False
     return result.call_id == call.call_id and bool(call.call_id)

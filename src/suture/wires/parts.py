@@ -7,41 +7,30 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from suture import messages as native
 from suture.errors import InputError
-from suture.messages import (
-    AudioPart,
-    FilePart,
-    ImagePart,
-    Opaque,
-    Part,
-    ReasoningPart,
-    TextPart,
-    ToolSearchPart,
-    UserInputAudio,
-    UserInputFile,
-    UserInputImage,
-    UserInputText,
-    UserInputVideo,
-    VideoPart,
-    check_plain,
-)
 from suture.wires.fields import get, is_list, is_map, json_text, put, word
 from suture.wires.values import NO_EXTRA
 
-MEDIA_PARTS = (ImagePart, AudioPart, VideoPart, FilePart)
-"""The parts that are not text."""
-
-USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {
-    TextPart: UserInputText,
-    ImagePart: UserInputImage,
-    AudioPart: UserInputAudio,
-    VideoPart: UserInputVideo,
-    FilePart: UserInputFile,
+_KINDS: Mapping[str, tuple[Any, Any, Any]] = {
+    "text": (native.TextPart, native.UserInputText, native.AssistantGenText),
+    "image": (native.ImagePart, native.UserInputImage, native.AssistantGenImage),
+    "audio": (native.AudioPart, native.UserInputAudio, native.AssistantGenAudio),
+    "video": (native.VideoPart, native.UserInputVideo, native.AssistantGenVideo),
+    "file": (native.FilePart, native.UserInputFile, None),
 }
+"""What text and media are natively: a part, a block for the model, and a block that the model made."""
+MEDIA: Mapping[Any, str] = {
+    kind: name for name, kinds in _KINDS.items() if name != "text" for kind in kinds if kind is not None
+}
+"""The parts and blocks that are not text, and which medium they hold."""
+USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: block for part, block, _ in _KINDS.values()}
+MODEL_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: made for part, _, made in _KINDS.values() if made}
+MEDIA_PARTS: tuple[Any, ...] = tuple(part for part in USER_BLOCKS if part in MEDIA)
 _PARTS: Mapping[Any, Callable[..., Any]] = {block: part for part, block in USER_BLOCKS.items()}
 
 
-class RawPart(Opaque):
+class RawPart(native.Opaque):
     """A part or block of another wire in a list of native parts: `raw` is the user's own object, untouched.
 
     It is no value to keep or to send: only the wire that made it can write it.
@@ -83,13 +72,13 @@ def part_list(content: Any) -> Sequence[Any]:
     return content  # pyright: ignore[reportUnknownVariableType]
 
 
-def in_words(part: Part) -> str:
+def in_words(part: native.Part) -> str:
     """Return `part` as text; of media that is where they are, or what."""
-    if isinstance(part, TextPart | ReasoningPart):
+    if isinstance(part, native.TextPart | native.ReasoningPart):
         return part.text
-    if isinstance(part, ToolSearchPart):
+    if isinstance(part, native.ToolSearchPart):
         return json_text(part.tools)
-    if isinstance(part, Opaque):
+    if isinstance(part, native.Opaque):
         return json_text(part.data)
     return media_in_words(part, str(part.__struct_config__.tag))
 
@@ -132,17 +121,17 @@ def as_block(part: Any) -> Any:
     kind = USER_BLOCKS.get(part.__class__)
     if kind is not None:
         return kind(**asdict(part))
-    if isinstance(part, ReasoningPart | ToolSearchPart):
-        return UserInputText(in_words(part), index=part.index, extra=part.extra)
+    if isinstance(part, native.ReasoningPart | native.ToolSearchPart):
+        return native.UserInputText(in_words(part), index=part.index, extra=part.extra)
     return part
 
 
-def as_part(block: Any) -> Part:
+def as_part(block: Any) -> native.Part:
     """Return a content block of a result as the part that says the same; one that has none, wrapped."""
     kind = _PARTS.get(block.__class__)
     if kind is not None:
         return kind(**asdict(block))
-    return block if isinstance(block, Opaque) else RawPart(block)
+    return block if isinstance(block, native.Opaque) else RawPart(block)
 
 
 def plain(thing: Any) -> Any:
@@ -153,14 +142,14 @@ def plain(thing: Any) -> Any:
     {'role': 'user', 'content': [{'type': 'text', 'text': 'hi'}]}
     """
     try:
-        check_plain(thing)
+        native.check_plain(thing)
     except InputError:
-        check_plain(thing, foreign=True)
+        native.check_plain(thing, foreign=True)
         try:
             thing = _rebuilt(thing, {})
         except RecursionError:
             raise InputError("nested too deeply") from None
-        check_plain(thing)
+        native.check_plain(thing)
     return thing
 
 
@@ -197,6 +186,7 @@ class Form(Struct, frozen=True):
     What is put together keeps as much of what was there as it can: content that says the same stays the very same, and
     a text that was changed keeps its own block.
 
+    >>> from suture.messages import TextPart
     >>> form = Form(typed_text("text"), text_block("text"))
     >>> form.split([{"type": "text", "text": "hi"}, {"type": "image", "source": {}}])
     (TextPart(text='hi'), RawPart(data={'type': 'image', 'source': {}}))
@@ -206,41 +196,41 @@ class Form(Struct, frozen=True):
 
     find: Callable[[Any], str | None]
     make: Callable[[str], Mapping[str, Any]]
-    media: Callable[[Part], Any] = lambda part: None  # noqa: ARG005 - no medium has a form
+    media: Callable[[native.Part], Any] = lambda part: None  # noqa: ARG005 - no medium has a form
     lone: bool = True
 
     def write_text(self, text: str) -> Any:
         """Return the content that says `text` and nothing else."""
         return text if self.lone else [self.make(text)]
 
-    def split(self, content: Any) -> tuple[Part, ...] | None:
+    def split(self, content: Any) -> tuple[native.Part, ...] | None:
         """Return content as parts: texts as native ones, all else as it is; `None` where it is no list of blocks."""
         if content is None or isinstance(content, str):
-            return (TextPart(content),) if content else ()
+            return (native.TextPart(content),) if content else ()
         if not is_list(content):
             return None
         texts = [(block, self.find(block)) for block in content]
-        return tuple([RawPart(block) if text is None else TextPart(text) for block, text in texts])
+        return tuple([RawPart(block) if text is None else native.TextPart(text) for block, text in texts])
 
-    def join(self, parts: Sequence[Part], content: Any) -> Any:
+    def join(self, parts: Sequence[native.Part], content: Any) -> Any:
         """Return the content that says `parts` in the place of `content`."""
         if same_parts(parts, self.split(content)):
             return content
         # With as many texts as before, each takes its block over.
         old = [block for block in content if self.find(block) is not None] if is_list(content) else []
-        own = iter(old if len(old) == sum(isinstance(part, TextPart) for part in parts) else ())
-        blocks = [self._write(part, next(own, None) if isinstance(part, TextPart) else None) for part in parts]
+        own = iter(old if len(old) == sum(isinstance(part, native.TextPart) for part in parts) else ())
+        blocks = [self._write(part, next(own, None) if isinstance(part, native.TextPart) else None) for part in parts]
         if self.lone and (len(blocks) < 2 or not is_list(content)):
             texts = [self.find(block) for block in blocks]
             if all(text is not None and block == self.make(text) for text, block in zip(texts, blocks, strict=True)):
                 return "\n".join([text for text in texts if text])
         return blocks
 
-    def _write(self, part: Part, own: Any) -> Any:
+    def _write(self, part: native.Part, own: Any) -> Any:
         """Return the block of `part`, in its `own` block where it has one."""
         if isinstance(part, RawPart):
             return part.raw
-        if isinstance(part, TextPart) and own is not None:
+        if isinstance(part, native.TextPart) and own is not None:
             if self.find(own) == part.text:
                 return own
             if get(own, "text") is not None:
@@ -275,7 +265,7 @@ def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - th
     return make
 
 
-def same_parts(parts: Sequence[Part], others: Sequence[Part] | None) -> bool:
+def same_parts(parts: Sequence[native.Part], others: Sequence[native.Part] | None) -> bool:
     """Tell whether both are the same parts: wrapped objects the very same, all else equal."""
     if others is None or len(parts) != len(others):
         return False
@@ -343,14 +333,14 @@ class Telling:
         if arguments is not None:
             self.say(arguments if isinstance(arguments, str) else json_text(arguments))
 
-    def tell(self, part: Part) -> None:
+    def tell(self, part: native.Part) -> None:
         """Tell a native part."""
-        if isinstance(part, TextPart | ReasoningPart):
+        if isinstance(part, native.TextPart | native.ReasoningPart):
             self.say(part.text)
         elif isinstance(part, MEDIA_PARTS):
             self.media += 1
         else:
-            self.show(part.tools if isinstance(part, ToolSearchPart) else part)
+            self.show(part.tools if isinstance(part, native.ToolSearchPart) else part)
 
     def show(self, value: Any) -> None:
         """Tell a value of any shape as compact JSON, without what is no text in it."""
@@ -392,7 +382,7 @@ def _opened(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
     """Return what a container holds: fields by name, or items; `None` for what is no container."""
     if is_list(value) or is_map(value):
         return value
-    if isinstance(value, Opaque):
+    if isinstance(value, native.Opaque):
         return _opened(value.data)
     if isinstance(value, Struct):
         tag, field = value.__struct_config__.tag, value.__struct_config__.tag_field

@@ -12,9 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from suture.errors import ConfigError, InputError, UnknownWireError
-from suture.wires.chat import ChatWire
 from suture.wires.native import AgenticWire, MessageWire
-from suture.wires.wire import Wire
+from suture.wires.wire import ChatWire, Wire
 
 
 class _Guest(Struct, frozen=True):

@@ -246,25 +246,34 @@ class Turns(NamedTuple):
     """Whether a message holds the results of these calls, in order, and nothing that needs a second look."""
     are_texts: Callable[[list[Any]], bool] = are_texts
     """Whether the blocks of a message of the user's are texts that can be sent."""
+    lone: bool = False
+    """Whether a text may stand for its block, and messages of the user's beside each other."""
+    foreign: frozenset[str] = frozenset()
+    """The fields that only messages of other wires have."""
 
 
 def glance_at_turns(messages: Sequence[Any], start: int, demands: Demands, turns: Turns) -> int:
     """Return how far roles alternate, and every turn has its results in the next message, at a glance."""
-    place, (model, user, role, field, read_calls, are_answered, say) = start, turns
+    place, (model, user, role, field, read_calls, are_answered, say, lone, foreign) = start, turns
     expected = model if demands.last in {"user", "results"} else user
     rest = iterate(messages, start, demands.stop)
     try:
         for message in rest:
             fields = message if message.__class__ is dict else message.__dict__
-            if fields[role] != expected:
+            speaker, blocks = fields[role], fields[field]
+            if speaker != expected and not (lone and speaker == user):
                 break
-            blocks = fields[field]
-            if blocks.__class__ is not list:
+            if foreign and len(fields) != 2 and not foreign.isdisjoint(fields):
                 break
-            if expected == user:
-                if not say(blocks):
+            is_text = lone and blocks.__class__ is str
+            if not (says_something(blocks) if is_text else blocks.__class__ is list):
+                break
+            if speaker == user:
+                if not is_text and not say(blocks):
                     break
                 expected = model
+            elif is_text:
+                expected = user
             else:
                 calls = read_calls(blocks, demands)
                 if calls is None or (calls and not are_answered(calls, next(rest, None), demands)):
@@ -274,10 +283,6 @@ def glance_at_turns(messages: Sequence[Any], start: int, demands: Demands, turns
                 else:
                     expected = user
             place += 1
-    except (
-        KeyError,
-        TypeError,
-        AttributeError,
-    ):  # a field is not there, or not what it should be: that needs a second look
+    except (KeyError, TypeError, AttributeError):  # a field is not what it should be: that needs a second look
         pass
     return place

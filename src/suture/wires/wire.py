@@ -10,28 +10,15 @@ fields and blocks as they are.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from suture.errors import InputError
-from suture.messages import Part
-from suture.wires.fields import get, is_list, is_object_text, sound_arguments
+from suture.messages import Delta, Part, TokenUsage, ToolResult
+from suture.wires import values
+from suture.wires.fields import get, is_list, is_object_text, sound_arguments, word
 from suture.wires.parts import Form, RawPart, Telling, Words
-from suture.wires.values import (
-    MEDIA,
-    NO_EXTRA,
-    OTHER,
-    TEXT,
-    THINKING,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    View,
-    iterate,
-)
 
 _GENERIC = frozenset(
     (
@@ -73,6 +60,9 @@ class Wire(ABC):
     form: Form
     """How the content of a result is written; of wires that are not native."""
 
+    kinds: ClassVar[Mapping[str, str]] = {}
+    """What blocks are by their type, where they have one."""
+
     arranges: frozenset[str] = frozenset()
     """The problems of a group or of neighbours that can be mended on this wire, beside those of every wire."""
 
@@ -83,7 +73,7 @@ class Wire(ABC):
         return _GENERIC | self.arranges | self.mends.keys() | named
 
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         """What mends a message by itself, by problem: a function of message and view.
 
         It returns the message as it should be, the very same where nothing is wrong with it, `None` where something
@@ -95,28 +85,24 @@ class Wire(ABC):
         """Tell whether `glance` can be asked: where a profile `fits` too, only if it knows every rule."""
         return self.glances_at_rules or not fits
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         """Return how far, from `start` on, everything is acceptable at a glance.
 
         Acceptable at a glance: what needs no second look under any rule that this wire can break, and a turn followed
         by just its results. Whatever is unusual ends the glance at its turn.
         """
-        return self.skip(messages, start)
-
-    def skip(self, messages: Sequence[Any], start: int) -> int:
-        """Return how far, from `start` on, calls and results are in order at a glance."""
         return start
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
         """Return the ids of the calls in `messages[start:stop]`, which passed a glance."""
-        calls = [call for message in iterate(messages, start, stop) for call in self.view(message).calls]
+        calls = [call for message in values.iterate(messages, start, stop) for call in self.view(message).calls]
         return [self.key(call) for call in calls if call.id]
 
-    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
+    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
         """Return the ids of items in `messages[start:stop]`, which passed a glance; they may be those of calls."""
         return []
 
-    def key(self, thing: Call | Result) -> Key:
+    def key(self, thing: values.Call | values.Result) -> values.Key:
         """Return what a call and its result have in common on this wire: the id; the name where there is none."""
         return thing.id or ("", thing.name)
 
@@ -128,25 +114,25 @@ class Wire(ABC):
         """Tell whether the model wrote `message`: on most wires, whether it is an assistant's."""
         return self.view(message, index).role == "assistant"
 
-    def arguments_ok(self, call: Call) -> bool:
+    def arguments_ok(self, call: values.Call) -> bool:
         """Tell whether the arguments of `call` are an object, as every strict provider demands."""
         if self.text_arguments:
             return isinstance(call.arguments, str) and is_object_text(call.arguments)
         return isinstance(call.arguments, Mapping)
 
-    def sound_arguments(self, call: Call) -> Any:
+    def sound_arguments(self, call: values.Call) -> Any:
         """Return arguments that are an object: the call's own in the right form if they are one, else empty."""
         return sound_arguments(call.arguments, as_text=self.text_arguments)
 
-    def can_answer(self, call: Call) -> bool:
+    def can_answer(self, call: values.Call) -> bool:
         """Tell whether a placeholder can be made for `call` (a screenshot, say, cannot be)."""
         return True
 
-    def family(self, thing: Call | Result) -> str:
+    def family(self, thing: values.Call | values.Result) -> str:
         """Return the form of a call or result; a result answers calls of its own form only."""
         return ""
 
-    def is_malformed(self, call: Call) -> bool:
+    def is_malformed(self, call: values.Call) -> bool:
         """Tell whether the arguments of `call` are cut off or no object; none at all are fine."""
         arguments = call.arguments
         if self.arguments_ok(call) or arguments is None or (isinstance(arguments, str) and not arguments.strip()):
@@ -157,7 +143,7 @@ class Wire(ABC):
         """Return a message that holds calls and results one after another as one message for each step."""
         return [message]
 
-    def has_id(self, call: Call) -> bool:
+    def has_id(self, call: values.Call) -> bool:
         """Tell whether a call of this form carries an id at all."""
         return True
 
@@ -166,10 +152,10 @@ class Wire(ABC):
         """Say whether `message` is of this wire: yes for certain, possibly (`None`), or no."""
 
     @abstractmethod
-    def view(self, message: Any, index: int | None = None) -> View:
+    def view(self, message: Any, index: int | None = None) -> values.View:
         """Return what the engines need to know of `message`; raise `InputError` where it is malformed."""
 
-    def result_text(self, result: Result) -> tuple[str, bool]:
+    def result_text(self, result: values.Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
         content = result.content
         if content is None or isinstance(content, str):
@@ -178,11 +164,11 @@ class Wire(ABC):
         return "\n".join(texts), len(texts) == len(content)
 
     @abstractmethod
-    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+    def edit(self, message: Any, calls: Mapping[int, values.CallEdit], results: Mapping[int, values.ResultEdit]) -> Any:
         """Return `message` with the calls and results at these positions changed."""
 
     @abstractmethod
-    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+    def carry(self, pieces: Sequence[values.Piece]) -> list[Any]:
         """Return the messages that carry these results, in this order."""
 
     @abstractmethod
@@ -232,29 +218,29 @@ class Wire(ABC):
     def tell_block(self, block: Any, telling: Telling) -> None:
         """Tell one block: its words, that it is a medium, or what it looks like."""
         kind = self.kind(block)
-        if kind in {TEXT, THINKING}:
+        if kind in {values.TEXT, values.THINKING}:
             telling.say(self.block_words(block))
-        elif kind == MEDIA:
+        elif kind == values.MEDIA:
             telling.media += 1
         else:
             telling.show(block)
 
     def kind(self, block: Any) -> str:
         """Return what `block` is: call, result, text, thinking, media or other."""
-        return OTHER
+        return self.kinds.get(word(block, "type") or "", values.OTHER)
 
     def block_words(self, block: Any) -> Any:
         """Return the words of a block of text or thinking, whatever stands there."""
         return get(block, "text")
 
-    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+    def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
         """Return the content of a result as native parts in order; `None` where it could not be put together again.
 
         What is no text and not native is a `RawPart` with the user's own object in it.
         """
         return self.form.split(result.content)
 
-    def content_after(self, edit: ResultEdit, content: Any) -> Any:
+    def content_after(self, edit: values.ResultEdit, content: Any) -> Any:
         """Return what `edit` makes of the `content` of a result; `None` where it stays."""
         if edit.parts is not None:
             return self.form.join(edit.parts, content)
@@ -262,7 +248,7 @@ class Wire(ABC):
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
         """Return what is attached to `message`; nothing on a wire without marks."""
-        return NO_EXTRA
+        return values.NO_EXTRA
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
         """Return `message` with `extra` attached as well; itself on a wire without marks."""
@@ -308,7 +294,7 @@ class Wire(ABC):
         """Return `message` with documents named as none of `names` is; the names are added to them."""
         return message
 
-    def is_empty_error(self, result: Result) -> bool:
+    def is_empty_error(self, result: values.Result) -> bool:
         """Tell whether a result reports an error and says nothing of it."""
         if not result.failed:
             return False
@@ -339,14 +325,133 @@ class Wire(ABC):
 class ItemWire(Wire):
     """A wire on which a result is a message of its own: it moves as a whole, or not at all."""
 
+    def speak(self, role: str, text: str) -> Any:
+        """Return a new message that says `text`."""
+        return {"role": role, "content": text}
+
+    def block_words(self, block: Any) -> Any:
+        """Return the words of a text, or of a refusal."""
+        return get(block, "refusal" if word(block, "type") == "refusal" else "text")
+
     @abstractmethod
-    def placeholder(self, piece: Piece) -> Any:
+    def placeholder(self, piece: values.Piece) -> Any:
         """Return a new message with a result for the call of `piece`, saying its text."""
 
-    def carry(self, pieces: Sequence[Piece]) -> list[Any]:
+    def carry(self, pieces: Sequence[values.Piece]) -> list[Any]:
         """Return the messages of these results."""
         return [self.placeholder(piece) if piece.message is None else piece.message for piece in pieces]
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
         """Return a result kept as user text, or nothing."""
         return self.speak("user", texts[0]) if 0 in texts else None
+
+
+# What an agent needs beside: it speaks to a model through this interface only, once for all message types.
+
+THOUGHT, SAID, CALLED = "thought", "said", "called"
+
+
+class ChatWire(Wire):
+    """A wire that an agent can run on: messages are made, joined from pieces, read, stored and read back.
+
+    >>> from suture.messages import Delta
+    >>> from suture.wires import get_chat_wire
+    >>> wire = get_chat_wire("openai-chat")
+    >>> wire.user("hi")
+    {'role': 'user', 'content': 'hi'}
+    >>> wire.join([Delta("Let me "), Delta("see.")])
+    {'role': 'assistant', 'content': 'Let me see.'}
+    """
+
+    @abstractmethod
+    def user(self, content: str | Sequence[Any]) -> Any:
+        """Return a user message of a text, or of parts; raise `InputError` for parts that this wire cannot say."""
+
+    @abstractmethod
+    def result(self, call: values.Call, result: ToolResult) -> Any:
+        """Return the message that answers `call` with `result`; what has no form on this wire is told as text."""
+
+    @abstractmethod
+    def join(self, deltas: Sequence[Delta]) -> Any | None:
+        """Return the assistant message that these pieces make; `None` if they say nothing.
+
+        Calls come in the order of their `call_index`, their arguments as they are, complete or not.
+        """
+
+    @abstractmethod
+    def deltas(self, message: Any) -> list[Delta]:
+        """Return the pieces of an assistant message: its reasoning, its text, its calls, and what it cost."""
+
+    def is_cut(self, message: Any) -> bool:
+        """Tell whether `message` is a reply that ends where it reached the limit of its length; not all wires know."""
+        return False
+
+    @abstractmethod
+    def text(self, message: Any) -> str:
+        """Return what `message` says as text, the empty string where it says nothing in words."""
+
+    @abstractmethod
+    def usage(self, message: Any) -> TokenUsage | None:
+        """Return what `message` cost, where it carries that."""
+
+    @abstractmethod
+    def dump(self, message: Any) -> Any:
+        """Return `message` as plain dicts and lists; raise `InputError` for what would not come back as it was."""
+
+    @abstractmethod
+    def load(self, value: Any) -> Any:
+        """Return the message that `dump` made `value` of."""
+
+    @abstractmethod
+    def calls(self, message: Any) -> tuple[values.Call, ...]:
+        """Return the calls of `message`, in order; the fast way to `view(message).calls`."""
+
+    def wants_assistant(self, role: str) -> None:
+        """Raise `InputError` where `role` is not the assistant's."""
+        if role != "assistant":
+            raise InputError(f"only an assistant's message has pieces, this one is the {role}'s ({self.name})")
+
+
+class Reply(Struct, frozen=True):
+    """What the pieces of a reply make: runs of thought, of text and of calls in order, and what it cost."""
+
+    runs: tuple[tuple[str, Any], ...]
+    usage: TokenUsage | None = None
+
+    def words(self, kind: str) -> str:
+        """Return all of the text, or all of the thought."""
+        return "".join([words for found, words in self.runs if found == kind])
+
+    def calls(self) -> list[values.Call]:
+        """Return the calls."""
+        return [call for found, call in self.runs if found == CALLED]
+
+
+def gather(deltas: Sequence[Delta]) -> Reply:
+    """Return what `deltas` make."""
+    runs: list[tuple[str, list[str]]] = []
+    calls: dict[int, list[Delta]] = {}
+    usage = None
+    for delta in deltas:
+        for kind, words in ((THOUGHT, delta.reasoning), (SAID, delta.text)):
+            if words:
+                if not runs or runs[-1][0] != kind:
+                    runs.append((kind, []))
+                runs[-1][1].append(words)
+        if delta.call_index is not None:
+            if delta.call_index not in calls:
+                runs.append((CALLED, []))
+            calls.setdefault(delta.call_index, []).append(delta)
+        usage = delta.usage or usage
+    # Calls stand where calls were begun, and among themselves in the order of the index; id and name are the first.
+    closed = iter(
+        [
+            values.Call(
+                next((piece.call_id for piece in pieces if piece.call_id), ""),
+                next((piece.name for piece in pieces if piece.name), ""),
+                "".join([piece.arguments for piece in pieces]),
+            )
+            for _, pieces in sorted(calls.items())
+        ]
+    )
+    return Reply(tuple([(kind, next(closed) if kind == CALLED else "".join(words)) for kind, words in runs]), usage)

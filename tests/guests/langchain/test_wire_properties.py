@@ -12,7 +12,7 @@ from suture.integrations.langchain.wire import WIRE
 from suture.messages import History
 from suture.profiles import PROFILES, get_profile
 from suture.repair import Follower
-from suture.wires import get_wire
+from suture.wires import Demands, get_wire
 from tests.guests.langchain.wire_messages import FORMS, structure, write
 from tests.histories import Step
 from tests.histories import write as write_native
@@ -102,5 +102,5 @@ def test_a_history_that_is_followed_as_it_grows_comes_out_the_same(
 @given(history=histories, form=st.sampled_from(FORMS))
 def test_a_glance_calls_nothing_in_order_that_a_closer_look_would_change(history: list[Step], form: str) -> None:
     messages = write(history, form)
-    end = WIRE.skip(messages, 0)
+    end = WIRE.glance(messages, 0, Demands())
     assert not suture.repair(messages[:end], wire="langchain", profile="pairing").changed

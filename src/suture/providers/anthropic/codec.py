@@ -2,39 +2,17 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Losses, Request
-from suture.codecs.contents import (
-    BlockCodec,
-    BlockWriter,
-    Shape,
-    keep,
-    read_each,
-    rest_of,
-    unknown,
-)
-from suture.codecs.requests import SCHEMA, RequestForm
+from suture.codecs.requests import SCHEMA, Body, RequestForm
 from suture.errors import InputError
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenText,
-    ContentBlock,
-    FunctionToolCall,
-    FunctionToolResult,
-    Reasoning,
-    ServerToolCall,
-    ServerToolResult,
-    ToolInfo,
-    UserInputFile,
-    UserInputImage,
-    UserInputText,
-)
 from suture.providers.anthropic.stream import NAME, AnthropicReader, read_error, read_meta
-from suture.wires.fields import argument_json, is_list, is_map, listed, map_of, object_of, text_of
+from suture.wires.fields import argument_json, is_list, is_map, map_of, object_of, text_of
 from suture.wires.parts import data_of
 
 _MAX_TOKENS = 8192
@@ -48,71 +26,66 @@ _BEGINNINGS = {"/9j/": "image/jpeg", "iVBOR": "image/png", "R0lGOD": "image/gif"
 
 # Blocks read
 
-
-def _read_content(holder: Mapping[str, Any], field: str = "content", text: Any = UserInputText) -> list[Any]:
-    """Return the blocks in a field; `text` is the kind of block that its texts are."""
-    content = holder.get(field)
-    if content is None or content == "":
-        return []
-    if isinstance(content, str):
-        return [text(content)]
-    return read_each(listed(content, None, field), partial(_read_block, text=text), field)
-
-
-def _read_block(block: Mapping[str, Any], text: Any) -> ContentBlock:
-    kind = text_of(block, "type")
-    if not kind:
-        raise InputError("expected a type, found nothing", path="type")
-    if kind == "text":  # the SDK adds what it parsed
-        return text(text_of(block, "text"), extra=keep(NAME, block, "type", "text", "parsed_output"))
-    reader = _READERS.get(kind, _read_service_result if kind.endswith(_SERVICE_RESULT) else None)
-    return unknown(NAME, block) if reader is None else reader(block)
-
-
-def _read_thinking(block: Mapping[str, Any]) -> Reasoning:
-    if block["type"] == "redacted_thinking":
-        extension = {"wire": NAME, "data": text_of(block, "data")}
-        return Reasoning(extension=extension, extra=keep(NAME, block, "type", "data"))
-    absent = () if "signature" in block else ("signature",)
-    extra = keep(NAME, block, "type", "thinking", "signature", absent=absent)
-    return Reasoning(text_of(block, "thinking"), text_of(block, "signature"), extension={"wire": NAME}, extra=extra)
-
-
-def _read_result(block: Mapping[str, Any]) -> FunctionToolResult:
-    extra = keep(NAME, block, "type", "tool_use_id", "content", "is_error")
-    failed = bool(block.get("is_error"))
-    return FunctionToolResult(text_of(block, "tool_use_id"), "", tuple(_read_content(block)), failed, extra=extra)
-
-
-def _read_call(block: Mapping[str, Any]) -> FunctionToolCall:
-    return _CALL.read(block, "type", "input", arguments=argument_json(block.get("input")))
-
-
 # Of what the provider ran on its side, MCP servers included, the type is kept, so that it is known whose it was.
-
-_CALL = Shape(NAME, FunctionToolCall, call_id="id", name="name")
-_SERVICE: Mapping[Any, Shape] = {
-    ServerToolCall: Shape(NAME, ServerToolCall, call_id="id", name="name", arguments="input"),
-    ServerToolResult: Shape(NAME, ServerToolResult, call_id="tool_use_id", content="content"),
+_CALL = contents.Shape(NAME, native.FunctionToolCall, call_id="id", name="name")
+_SERVICE: Mapping[Any, contents.Shape] = {
+    native.ServerToolCall: contents.Shape(NAME, native.ServerToolCall, call_id="id", name="name", arguments="input"),
+    native.ServerToolResult: contents.Shape(NAME, native.ServerToolResult, call_id="tool_use_id", content="content"),
 }
 
 
-def _read_service_result(block: Mapping[str, Any]) -> ServerToolResult:
-    return _SERVICE[ServerToolResult].read(block, name=block["type"].removesuffix(_SERVICE_RESULT))
+class _Reader(contents.ContentReader):
+    wire = NAME
 
+    def read_content(self, holder: Mapping[str, Any], field: str = "content") -> list[Any]:
+        return [] if holder.get(field) == "" else super().read_content(holder, field)
 
-def _read_media(block: Mapping[str, Any]) -> UserInputImage | UserInputFile:
-    """Return an `image` or `document` block; a source that would be written otherwise is kept as it is."""
-    source, kind = object_of(block, "source"), block["type"]
-    fields = _read_source(source)
-    if kind == "image":
-        media, known = UserInputImage(**fields), ["type"]
-    else:
-        fields |= {"mime_type": _PDF} if fields.get("url") else {}
-        media, known = UserInputFile(**fields, name=text_of(block, "title")), ["type", "title"]
-    if _media_fields(media) == {"type": kind, "source": source}:
-        known.append("source")
-    return replace(media, extra=keep(NAME, block, *known))
+    def read(self, block: Mapping[str, Any]) -> native.ContentBlock:
+        kind = text_of(block, "type")
+        if not kind:
+            raise InputError("expected a type, found nothing", path="type")
+        if kind == "text":  # the SDK adds what it parsed
+            return self.text(text_of(block, "text"), extra=self.keep(block, "type", "text", "parsed_output"))
+        if kind == "tool_use":
+            return _CALL.read(block, "type", "input", arguments=argument_json(block.get("input")))
+        if kind in {"server_tool_use", "mcp_tool_use"}:
+            return _SERVICE[native.ServerToolCall].read(block)
+        if kind.endswith(_SERVICE_RESULT) and kind != "tool_result":
+            return _SERVICE[native.ServerToolResult].read(block, name=kind.removesuffix(_SERVICE_RESULT))
+        return self.readers[kind](self, block) if kind in self.readers else self.unknown(block)
+
+    def _read_thinking(self, block: Mapping[str, Any]) -> native.Reasoning:
+        if block["type"] == "redacted_thinking":
+            extension = {"wire": NAME, "data": text_of(block, "data")}
+            return native.Reasoning(extension=extension, extra=self.keep(block, "type", "data"))
+        text, signature = text_of(block, "thinking"), text_of(block, "signature")
+        absent = () if "signature" in block else ("signature",)
+        extra = self.keep(block, "type", "thinking", "signature", absent=absent)
+        return native.Reasoning(text, signature, extension={"wire": NAME}, extra=extra)
+
+    def _read_result(self, block: Mapping[str, Any]) -> native.FunctionToolResult:
+        content, failed = _Reader().read_content(block), bool(block.get("is_error"))
+        extra = self.keep(block, "type", "tool_use_id", "content", "is_error")
+        return native.FunctionToolResult(text_of(block, "tool_use_id"), "", tuple(content), failed, extra=extra)
+
+    def _read_media(self, block: Mapping[str, Any]) -> native.UserInputImage | native.UserInputFile:
+        """Return an `image` or `document` block; a source that would be written otherwise is kept as it is."""
+        source, kind = object_of(block, "source"), block["type"]
+        fields = _read_source(source)
+        if kind == "image":
+            media, known = native.UserInputImage(**fields), ["type"]
+        else:
+            fields |= {"mime_type": _PDF} if fields.get("url") else {}
+            media, known = native.UserInputFile(**fields, name=text_of(block, "title")), ["type", "title"]
+        if _media_fields(media) == {"type": kind, "source": source}:
+            known.append("source")
+        return replace(media, extra=self.keep(block, *known))
+
+    readers: ClassVar = {
+        **dict.fromkeys(("thinking", "redacted_thinking"), _read_thinking),
+        **dict.fromkeys(("image", "document"), _read_media),
+        "tool_result": _read_result,
+    }
 
 
 def _read_source(source: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,25 +104,16 @@ def _read_source(source: Mapping[str, Any]) -> dict[str, Any]:
     return {"base64_data": b64encode(said.encode()).decode(), "mime_type": _TEXT}
 
 
-_READERS = {
-    **dict.fromkeys(("thinking", "redacted_thinking"), _read_thinking),
-    **dict.fromkeys(("image", "document"), _read_media),
-    "tool_use": _read_call,
-    "tool_result": _read_result,
-    **dict.fromkeys(("server_tool_use", "mcp_tool_use"), _SERVICE[ServerToolCall].read),
-}
-
-
 # Blocks written
 
 
-class _Writer(BlockWriter):
+class _Writer(contents.BlockWriter):
     wire = NAME
 
     def say(self, text: str) -> dict[str, Any]:
         return {"type": "text", "text": text}
 
-    def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
+    def _write_reasoning(self, block: native.Reasoning) -> dict[str, Any] | None:
         if not self.is_own_thought(block, "data"):
             return None
         fields: dict[str, Any] = {"type": "thinking", "thinking": block.text, "signature": block.signature}
@@ -157,12 +121,12 @@ class _Writer(BlockWriter):
             fields = {"type": "redacted_thinking", "data": block.extension["data"]}
         return self.put_back(fields, block.extra)
 
-    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+    def _write_call(self, block: native.FunctionToolCall) -> dict[str, Any]:
         arguments = self.read_arguments(block.arguments, "arguments")
         fields = {"type": "tool_use", "id": block.call_id, "name": block.name, "input": arguments}
         return self.put_back(fields, block.extra)
 
-    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+    def _write_result(self, block: native.FunctionToolResult) -> dict[str, Any]:
         content: Any = self.write_each(block.content, "content")
         if len(content) == 1 and content[0].get("type") == "text" and content[0].keys() == {"type", "text"}:
             content = content[0]["text"]
@@ -180,7 +144,7 @@ class _Writer(BlockWriter):
         """Return the block for an image or a file; a text that tells of it where the API takes no such thing."""
         fields: Any = _media_fields(block)
         if "source" in map_of(block.extra, NAME):
-            fields = {"type": "image" if type(block) is UserInputImage else "document", "source": {}}
+            fields = {"type": "image" if type(block) is native.UserInputImage else "document", "source": {}}
         if fields is None:
             return self.say(self.tell_media(block))
         name, is_image = getattr(block, "name", ""), fields["type"] == "image"
@@ -191,12 +155,12 @@ class _Writer(BlockWriter):
         return self.put_back(fields, block.extra)
 
     writers: ClassVar = {
-        **BlockWriter.system_writers,
-        **dict.fromkeys((UserInputImage, UserInputFile), _write_media),
+        **contents.BlockWriter.system_writers,
+        **dict.fromkeys((native.UserInputImage, native.UserInputFile), _write_media),
         **dict.fromkeys(_SERVICE, _write_service),
-        Reasoning: _write_reasoning,
-        FunctionToolCall: _write_call,
-        FunctionToolResult: _write_result,
+        native.Reasoning: _write_reasoning,
+        native.FunctionToolCall: _write_call,
+        native.FunctionToolResult: _write_result,
     }
 
 
@@ -204,7 +168,7 @@ def _media_fields(block: Any) -> dict[str, Any] | None:
     """Return the type and source of the block for media; `None` where the API takes no such thing."""
     data = data_of(block, "")
     if data is None:
-        is_image = isinstance(block, UserInputImage) or block.mime_type in _IMAGES
+        is_image = isinstance(block, native.UserInputImage) or block.mime_type in _IMAGES
         if not block.url.startswith(("https://", "http://")) or (not is_image and block.mime_type not in {"", _PDF}):
             return None
         return {"type": "image" if is_image else "document", "source": {"type": "url", "url": block.url}}
@@ -239,18 +203,16 @@ class _RequestForm(RequestForm):
     def write(self, request: Request, losses: Losses, body: dict[str, Any]) -> dict[str, Any]:
         return super().write(request, losses, {**body, "max_tokens": _MAX_TOKENS})
 
-    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+    def write_function(self, tool: native.ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return a function; its schema says that it is an object's."""
         schema = tool.parameters
         schema = None if schema is None else {"type": "object", **schema}
         return super().write_function(replace(tool, parameters=schema), own)
 
-    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+    def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
         return {"type": "tool", "name": name}
 
-    def put_choice(
-        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[ToolInfo], losses: Losses
-    ) -> None:
+    def put_choice(self, body: Body, options: Body, tools: Sequence[native.ToolInfo], losses: Losses) -> None:
         """Put the choice of a tool into `body`, and in it whether one reply may hold several calls."""
         parallel = options.pop("parallel_tool_calls", None)
         if parallel is False and self.tools in body:
@@ -259,11 +221,11 @@ class _RequestForm(RequestForm):
         if parallel is not None and body.get(self.choice, {"type": "none"}).get("type") != "none":
             body[self.choice][_SERIAL] = not parallel
 
-    def take_choice(self, options: dict[str, Any], tools: Sequence[ToolInfo]) -> None:
+    def take_choice(self, options: dict[str, Any], tools: Sequence[native.ToolInfo]) -> None:
         own = map_of(options, self.choice)
         serial = own.get(_SERIAL)
         if isinstance(serial, bool):
-            options[self.choice] = rest_of(own, _SERIAL)
+            options[self.choice] = contents.rest_of(own, _SERIAL)
         super().take_choice(options, tools)
         if isinstance(serial, bool):
             said = isinstance(options[self.choice], str)
@@ -273,7 +235,7 @@ class _RequestForm(RequestForm):
 # Messages
 
 
-class AnthropicCodec(BlockCodec):
+class AnthropicCodec(contents.BlockCodec):
     """Messages as Anthropic's API takes and gives them.
 
     What is read and written again is the same, but for this:
@@ -283,6 +245,7 @@ class AnthropicCodec(BlockCodec):
     - A field that is null, an `is_error` that is false, an empty list of tools and an empty `system` are left out.
     - A request without `max_tokens` asks for 8192.
 
+    >>> from suture.messages import AgenticMessage
     >>> codec = AnthropicCodec()
     >>> codec.decode_messages([{"role": "user", "content": "hi"}])
     [AgenticMessage(role='user', content_blocks=(UserInputText(text='hi'),))]
@@ -292,21 +255,19 @@ class AnthropicCodec(BlockCodec):
 
     name: ClassVar[str] = NAME
     folder = AnthropicReader
+    content_reader = _Reader
     writer = _Writer
     request_form = _RequestForm()
     system_field = "system"
 
-    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
-        return _read_content(holder, field, AssistantGenText if by_model else UserInputText)
-
-    def read_message(self, item: Any) -> AgenticMessage:
+    def read_message(self, item: Any) -> native.AgenticMessage:
         """Return one message; a whole response in the place of a message is read as the reply that it is."""
         return self.read_reply(item) if is_map(item) and "stop_reason" in item else super().read_message(item)
 
-    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
+    def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
         if body.get("type") == "error":
             raise read_error(body)
         if body.get("content") is None:
             raise InputError("expected a list, found nothing", path="content")
-        blocks = _read_content(body, text=AssistantGenText)
-        return AgenticMessage("assistant", blocks, response_meta=read_meta(body))
+        blocks = _Reader(by_model=True).read_content(body)
+        return native.AgenticMessage("assistant", blocks, response_meta=read_meta(body))

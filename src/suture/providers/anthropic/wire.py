@@ -2,46 +2,25 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
-from suture.wires.blocks import BlockWire
-from suture.wires.fields import check_value, get, given, is_list, is_map, listed, put, text_of, typed, word
+from suture.wires import values
+from suture.wires.blocks import BlockWire, Fields
+from suture.wires.fields import check_value, get, is_list, is_map, listed, put, text_of, typed, word
 from suture.wires.parts import Form, Telling, text_block, typed_text
-from suture.wires.values import (
-    CALL,
-    MEDIA,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    View,
-    is_plain_object,
-    is_sendable,
-    iterate,
-    says_something,
-)
 
 _KINDS = {
-    "tool_use": CALL,
-    "tool_result": RESULT,
-    "text": TEXT,
-    "thinking": THINKING,
-    "redacted_thinking": THINKING,
-    **dict.fromkeys(("image", "document"), MEDIA),
+    "tool_use": values.CALL,
+    "tool_result": values.RESULT,
+    "text": values.TEXT,
+    "thinking": values.THINKING,
+    "redacted_thinking": values.THINKING,
+    **dict.fromkeys(("image", "document"), values.MEDIA),
 }
-_ROLES = frozenset(("user", "assistant", "system"))
 _OWN_TYPES = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use")
 )
 _FOREIGN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "parts")
-_FOREIGN = frozenset(_FOREIGN_FIELDS)
 
 
 def _are_texts(content: Any, start: int = 0) -> bool:
@@ -49,15 +28,13 @@ def _are_texts(content: Any, start: int = 0) -> bool:
     if content.__class__ is not list or not content:
         return False
     for block in content[start:] if start else content:
-        if block.__class__ is not dict or block["type"] != "text" or not says_something(block["text"]):
+        if block.__class__ is not dict or block["type"] != "text" or not values.says_something(block["text"]):
             return False
     return True
 
 
-def _read_calls(content: Any, demands: Demands) -> list[str] | None:
+def _read_calls(content: Any, demands: values.Demands) -> list[str] | None:
     """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
-    if content.__class__ is not list:
-        return None
     calls: list[str] = []
     kind = "thinking"
     for block in content:
@@ -66,18 +43,23 @@ def _read_calls(content: Any, demands: Demands) -> list[str] | None:
         kind = block["type"]
         if kind == "tool_use":
             call_id = block["id"]
-            if not demands.accepts(call_id, block["name"]) or not is_plain_object(block["input"]):
+            if not demands.accepts(call_id, block["name"]) or not values.is_plain_object(block["input"]):
                 return None
             calls.append(call_id)
         elif kind == "text":
             text = block["text"]
-            if calls or text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
+            if (
+                calls
+                or text.__class__ is not str
+                or not text.strip()
+                or not (text.isascii() or values.is_sendable(text))
+            ):
                 return None
         elif (
             kind != "thinking"
             or calls
-            or not says_something(block["thinking"])
-            or not says_something(block["signature"])
+            or not values.says_something(block["thinking"])
+            or not values.says_something(block["signature"])
         ):
             return None
     if kind == "thinking" or (len(calls) > 1 and len(set(calls)) != len(calls)):
@@ -85,7 +67,7 @@ def _read_calls(content: Any, demands: Demands) -> list[str] | None:
     return calls
 
 
-def _are_answered(calls: list[str], message: Any, demands: Demands) -> bool:
+def _are_answered(calls: list[str], message: Any, demands: values.Demands) -> bool:
     """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
     if message.__class__ is not dict or message["role"] != "user":
         return False
@@ -101,9 +83,20 @@ def _are_answered(calls: list[str], message: Any, demands: Demands) -> bool:
         if text.__class__ is not str:
             if not _are_texts(text):
                 return False
-        elif not (text.isascii() or is_sendable(text)) or ("is_error" in block and not text.strip()):
+        elif not (text.isascii() or values.is_sendable(text)) or ("is_error" in block and not text.strip()):
             return False
-    return len(content) == count or ("trailing-text" not in demands.problems and _are_texts(content, count))
+    if len(content) != count and ("trailing-text" in demands.problems or not _are_texts(content, count)):
+        return False
+    demands.use(calls)
+    return True
+
+
+_TURNS = values.Turns(
+    *("assistant", "user", "role", "content"),
+    *(_read_calls, _are_answered, _are_texts),
+    lone=True,
+    foreign=frozenset(_FOREIGN_FIELDS),
+)
 
 
 class AnthropicWire(BlockWire):
@@ -118,50 +111,28 @@ class AnthropicWire(BlockWire):
     name = "anthropic"
     glances_at_rules = True
     has_fields = True
+    roles: ClassVar = {"user": "user", "assistant": "assistant", "system": "system"}
+    call_fields = Fields("", "id", "name", "input")
+    result_fields = Fields("", "tool_use_id", "", "content")
+    kinds = _KINDS
     form = Form(typed_text("text"), text_block("text"))
 
     named_results = False
     arranges = frozenset(("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error"))
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        place, last = start, demands.last
-        rest = iterate(messages, start, demands.stop)
-        try:
-            for message in rest:
-                if message.__class__ is not dict or (len(message) != 2 and not _FOREIGN.isdisjoint(message)):
-                    break
-                role, content = message["role"], message["content"]
-                if role == "user":
-                    if not says_something(content) and not _are_texts(content):
-                        break
-                elif role != "assistant" or last == "assistant":
-                    break
-                elif content.__class__ is not str:
-                    calls = _read_calls(content, demands)
-                    if calls is None:
-                        break
-                    if calls:
-                        if not _are_answered(calls, next(rest, None), demands):
-                            break
-                        demands.use(calls)
-                        place, role = place + 1, "user"
-                elif not says_something(content):
-                    break
-                last = role
-                place += 1
-        except (KeyError, TypeError):  # a field is not there, or not what it should be: that needs a second look
-            pass
-        return place
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
+        return values.glance_at_turns(messages, start, demands, _TURNS)
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        said = [message["content"] for message in iterate(messages, start, stop) if message["role"] == "assistant"]
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        made = values.iterate(messages, start, stop)
+        said = [get(message, "content") for message in made if get(message, "role") == "assistant"]
         lists = [content for content in said if content.__class__ is list]
         return [block["id"] for content in lists for block in content if block["type"] == "tool_use"]
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Anthropic's: certainly where a block of its own kind stands in it."""
         role = word(message, "role")
-        if role not in _ROLES or any(get(message, field) is not None for field in _FOREIGN_FIELDS):
+        if role not in self.roles or any(get(message, field) is not None for field in _FOREIGN_FIELDS):
             return False
         if not is_map(message):
             return True if type(message).__module__.startswith("anthropic.") else None
@@ -174,13 +145,10 @@ class AnthropicWire(BlockWire):
         return None if kinds <= {"text"} else False
 
     def role(self, message: Any, index: int | None) -> str:
-        role = word(message, "role")
         foreign = next((field for field in _FOREIGN_FIELDS if get(message, field) is not None), "")
         if foreign:
             raise self.fault(index, foreign, "this field belongs to another wire")
-        if role is None or role not in _ROLES:
-            raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
-        return role
+        return super().role(message, index)
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
         content = get(message, "content")
@@ -191,9 +159,6 @@ class AnthropicWire(BlockWire):
         blocks = typed(content, index, "content")
         check_value(blocks, index, "content")
         return blocks
-
-    def kind(self, block: Any) -> str:
-        return _KINDS.get(word(block, "type") or "", OTHER)
 
     def block_words(self, block: Any) -> Any:
         """Return the words of a text block, or of thinking; what is redacted has none."""
@@ -209,25 +174,26 @@ class AnthropicWire(BlockWire):
             self.tell_document(get(source, held), telling)
 
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {
             "unsigned-thinking": self._without_unsigned_thinking,
             "split-server-tool": self._with_server_tools,
             **super().mends,
         }
 
-    def _without_blank_text(self, message: Any, view: View) -> Any:
+    def _without_blank_text(self, message: Any, view: values.View) -> Any:
         """Leave out text blocks that say nothing, in results too."""
-        message = super()._without_blank_text(message, view)
-        blocks = list(self.blocks(message)) if view.results else []
-        for place, block in enumerate(blocks):
-            content = get(block, "content") if self.kind(block) == RESULT else None
-            if is_list(content):
-                said = [part for part in content if self.kind(part) != TEXT or self.block_text(part).strip()]
-                blocks[place] = block if len(said) == len(content) else put(block, content=said or "")
-        return self._in_order(message, blocks) if blocks else message
 
-    def _without_unsigned_thinking(self, message: Any, view: View) -> Any:
+        def say(block: Any) -> Any:
+            content = get(block, "content")
+            if not is_list(content):
+                return block
+            said = [part for part in content if self.kind(part) != values.TEXT or self.block_text(part).strip()]
+            return block if len(said) == len(content) else put(block, content=said or "")
+
+        return self.with_results(super()._without_blank_text(message, view), view, say)
+
+    def _without_unsigned_thinking(self, message: Any, view: values.View) -> Any:
         """Leave out thoughts without a signature: a stream was cut before it came."""
         if view.role != "assistant":
             return message
@@ -235,7 +201,7 @@ class AnthropicWire(BlockWire):
             message, lambda block: word(block, "type") != "thinking" or bool(get(block, "signature"))
         )
 
-    def _with_server_tools(self, message: Any, view: View) -> Any:
+    def _with_server_tools(self, message: Any, view: values.View) -> Any:
         """Return nothing for a message with the result of a server's tool whose use stands elsewhere."""
         if view.role != "assistant":
             return message
@@ -256,23 +222,13 @@ class AnthropicWire(BlockWire):
     def is_signed(self, block: Any) -> bool:
         return word(block, "type") == "redacted_thinking" or bool(get(block, "signature"))
 
-    def read_call(self, block: Any, index: int | None = None) -> Call:
-        return Call(text_of(block, "id", index), text_of(block, "name", index), get(block, "input"))
-
-    def read_result(self, block: Any, index: int | None = None) -> Result:
+    def read_result(self, block: Any, index: int | None = None) -> values.Result:
         content = get(block, "content")
         if content is not None and not isinstance(content, str):
             typed(content, index, "content.tool_result.content")
-        return Result(text_of(block, "tool_use_id", index), "", content, failed=bool(get(block, "is_error")))
+        return values.Result(text_of(block, "tool_use_id", index), "", content, failed=bool(get(block, "is_error")))
 
-    def write_call(self, block: Any, edit: CallEdit) -> Any:
-        return put(block, **given(id=edit.id, name=edit.name, input=edit.arguments))
-
-    def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        content = self.content_after(edit, get(block, "content"))
-        return put(block, **given(tool_use_id=edit.id, content=content))
-
-    def make_result(self, piece: Piece) -> Any:
+    def make_result(self, piece: values.Piece) -> Any:
         tool_use_id = piece.call.id if piece.call else ""
         return {"type": "tool_result", "tool_use_id": tool_use_id, "content": piece.text, "is_error": True}
 

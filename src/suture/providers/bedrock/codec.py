@@ -7,54 +7,17 @@ import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, ClassVar, NoReturn
 
 import msgspec
 
+from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Encoded, Losses, Lost, Request, located
-from suture.codecs.contents import (
-    MEDIA,
-    MODEL_MEDIA,
-    USER_MEDIA,
-    BlockCodec,
-    BlockWriter,
-    keep,
-    origin_of,
-    read_each,
-    rest_of,
-    unknown,
-)
-from suture.codecs.requests import SCHEMA, RequestForm
+from suture.codecs.requests import SCHEMA, Body, RequestForm
 from suture.errors import InputError
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenAudio,
-    AssistantGenText,
-    FunctionToolCall,
-    FunctionToolResult,
-    Opaque,
-    Reasoning,
-    ServerToolCall,
-    ServerToolResult,
-    ToolInfo,
-    UserInputAudio,
-    UserInputText,
-)
 from suture.providers.bedrock.stream import SERVER_CALL, WIRE, BedrockReader, has_only, read_meta, read_refusal
-from suture.wires.fields import (
-    argument_json,
-    expect,
-    get,
-    inner,
-    is_list,
-    is_map,
-    list_of,
-    listed,
-    map_of,
-    parse_json,
-    text_of,
-)
+from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, listed, map_of, parse_json, text_of
 from suture.wires.parts import data_of
 
 _REMOVED = "This tool is no longer there; do not call it."
@@ -103,104 +66,106 @@ _LONGEST_NAME = 200
 
 # Reading
 
-_Reader = Callable[[Any, Any], Any]
-"""Reads what stands in a block; the second argument is the kind of block that its texts are."""
 
+class _Reader(contents.ContentReader):
+    wire = WIRE
+    _served: Sequence[Any] = ()
+    """The ids of the calls that the service answered in the same message: they are the service's."""
 
-def _read_blocks(content: Any, path: str, text: Any = UserInputText) -> list[Any]:
-    """Return the blocks of a message; a call that the service answered in the same message is the service's."""
-    blocks = listed(content, None, path)
-    results = [map_of(block, "toolResult") for block in blocks] if text is AssistantGenText else []
-    served = [result.get("toolUseId") for result in results if result.get("type") is not None]
-    readers = {
-        **_READERS,
-        "toolUse": partial(_read_call, served=served),
-        "toolResult": partial(_read_result, served=served),
+    def read_content(self, holder: Mapping[str, Any], field: str = "content") -> list[Any]:
+        blocks = listed(holder.get(field) or [], None, field)
+        results = [map_of(block, "toolResult") for block in blocks] if self.by_model else []
+        self._served = [result.get("toolUseId") for result in results if result.get("type") is not None]
+        return contents.read_each(blocks, self.read, field)
+
+    def read(self, block: Mapping[str, Any]) -> Any:
+        if "type" in block:
+            raise InputError("a block with a type belongs to another wire", path="type")
+        if len(block) == 1:
+            [(kind, held)] = block.items()
+            if kind == "text" and held is not None:
+                return self.text(text_of(block, kind))
+            if kind in self.readers and held is not None:
+                held = held if kind == "json" else expect(held, Mapping, "an object", kind)
+                with located(kind):
+                    made = self.readers[kind](self, kind, held)
+                if made is not None:
+                    return made
+        return self.unknown(block)
+
+    def _read_call(self, _: str, use: Mapping[str, Any]) -> native.FunctionToolCall | native.ServerToolCall:
+        call_id, name = text_of(use, "toolUseId"), text_of(use, "name")
+        rest = contents.rest_of(use, "toolUseId", "name", "input")
+        if use.get("type") == SERVER_CALL or call_id in self._served:
+            own = {WIRE: {"type": None, **rest}}
+            return native.ServerToolCall(call_id=call_id, name=name, arguments=use.get("input"), extra=own)
+        return native.FunctionToolCall(call_id, name, argument_json(use.get("input")), extra=self.keep(rest))
+
+    def _read_result(self, _: str, result: Mapping[str, Any]) -> native.FunctionToolResult | native.ServerToolResult:
+        call_id, content = text_of(result, "toolUseId"), list_of(result, "content")
+        if call_id in self._served and result.get("type") is not None:
+            extra = self.keep(result, "toolUseId", "content")
+            return native.ServerToolResult(call_id=call_id, content=content, extra=extra)
+        is_error = result.get("status") == "error"
+        extra = self.keep(result, "toolUseId", "content", "status" if is_error else "")
+        return native.FunctionToolResult(call_id, "", _ResultReader().read_content(result), is_error, extra=extra)
+
+    def _read_reasoning(self, _: str, reasoning: Mapping[str, Any]) -> native.Reasoning | None:
+        redacted, said = reasoning.get("redactedContent"), reasoning.get("reasoningText")
+        if has_only(reasoning, "redactedContent") and isinstance(redacted, str):
+            return native.Reasoning(signature=redacted, extension={"wire": WIRE, "redacted": True})
+        if not has_only(reasoning, "reasoningText") or not is_map(said):
+            return None
+        with located("reasoningText"):
+            text, signature = text_of(said, "text"), text_of(said, "signature")
+        extra = self.keep(said, "text", "signature" if signature else "")
+        return native.Reasoning(text, signature, extension={"wire": WIRE}, extra=extra)
+
+    def _read_citations(self, _: str, cited: Mapping[str, Any]) -> native.AssistantGenText | None:
+        """Return text with its citations; `None` where it is no text, or more than that."""
+        citations, content = cited.get("citations"), cited.get("content")
+        if not self.by_model or not has_only(cited, "citations", "content"):
+            return None
+        if not is_list(citations) or not is_list(content):
+            return None
+        pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in content]
+        if not all(isinstance(piece, str) for piece in pieces) or not "".join(pieces).strip():
+            return None
+        return native.AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
+
+    def _read_media(self, kind: str, held: Mapping[str, Any]) -> Any:
+        """Return the block of media; `None` where it holds what a block cannot."""
+        source, form = _read_source(held.get("source")), held.get("format")
+        if source is None or not isinstance(held.get("format", ""), str):
+            return None
+        fields, rest = source
+        if form is not None:
+            fields["mime_type"] = _TYPES[kind].get(form) or f"{'application' if kind == 'document' else kind}/{form}"
+        if form is None or form not in _TYPES[kind]:
+            rest["format"] = form
+        if kind == "document":
+            kind, fields["name"] = "file", text_of(held, "name")
+        rest |= contents.rest_of(held, "format", "source", "name")
+        table = contents.MODEL_MEDIA if self.by_model else contents.USER_MEDIA
+        return table.get(kind, native.UserInputFile)(**fields, extra={WIRE: rest} if rest else {})
+
+    readers: ClassVar[Mapping[str, Callable[..., Any]]] = {
+        "toolUse": _read_call,
+        "toolResult": _read_result,
+        "reasoningContent": _read_reasoning,
+        "citationsContent": _read_citations,
+        **dict.fromkeys(_TYPES, _read_media),
     }
-    return read_each(blocks, partial(_read, readers=readers, text=text), path)
 
 
-def _read(block: Mapping[str, Any], readers: Mapping[str, _Reader], text: Any) -> Any:
-    if "type" in block:
-        raise InputError("a block with a type belongs to another wire", path="type")
-    if len(block) == 1:
-        [(kind, held)] = block.items()
-        if kind == "text" and held is not None:
-            return text(text_of(block, kind))
-        if kind in readers and held is not None:
-            held = held if kind == "json" else inner(block, kind, None)
-            with located(kind):
-                made = readers[kind](held, text)
-            if made is not None:
-                return made
-    return unknown(WIRE, block)
+class _ResultReader(_Reader):
+    """Reads the content of a result."""
 
+    def _read_json(self, _: str, value: Any) -> native.UserInputText:
+        """Return JSON in a result as text, marked so that it becomes JSON again."""
+        return native.UserInputText(msgspec.json.encode(value).decode(), extra={WIRE: {"json": True}})
 
-def _read_call(use: Mapping[str, Any], _: Any, served: list[Any]) -> FunctionToolCall | ServerToolCall:
-    call_id, name = text_of(use, "toolUseId"), text_of(use, "name")
-    rest = rest_of(use, "toolUseId", "name", "input")
-    if use.get("type") == SERVER_CALL or call_id in served:
-        own = {"type": None, **rest}
-        return ServerToolCall(call_id=call_id, name=name, arguments=use.get("input"), extra={WIRE: own})
-    return FunctionToolCall(call_id, name, argument_json(use.get("input")), extra=keep(WIRE, rest))
-
-
-def _read_result(result: Mapping[str, Any], _: Any, served: list[Any]) -> FunctionToolResult | ServerToolResult:
-    call_id, content = text_of(result, "toolUseId"), list_of(result, "content")
-    if call_id in served and result.get("type") is not None:
-        extra = keep(WIRE, result, "toolUseId", "content")
-        return ServerToolResult(call_id=call_id, content=content, extra=extra)
-    is_error = result.get("status") == "error"
-    extra = keep(WIRE, result, "toolUseId", "content", "status" if is_error else "")
-    blocks = read_each(content, partial(_read, readers=_RESULT_READERS, text=UserInputText), "content")
-    return FunctionToolResult(call_id, "", blocks, is_error, extra=extra)
-
-
-def _read_json(value: Any, _: Any) -> UserInputText:
-    """Return JSON in a result as text, marked so that it becomes JSON again."""
-    return UserInputText(msgspec.json.encode(value).decode(), extra={WIRE: {"json": True}})
-
-
-def _read_reasoning(reasoning: Mapping[str, Any], _: Any) -> Reasoning | None:
-    redacted, said = reasoning.get("redactedContent"), reasoning.get("reasoningText")
-    if has_only(reasoning, "redactedContent") and isinstance(redacted, str):
-        return Reasoning(signature=redacted, extension={"wire": WIRE, "redacted": True})
-    if not has_only(reasoning, "reasoningText") or not is_map(said):
-        return None
-    with located("reasoningText"):
-        text, signature = text_of(said, "text"), text_of(said, "signature")
-    extra = keep(WIRE, said, "text", "signature" if signature else "")
-    return Reasoning(text, signature, extension={"wire": WIRE}, extra=extra)
-
-
-def _read_citations(cited: Mapping[str, Any], text: Any) -> AssistantGenText | None:
-    """Return text with its citations; `None` where it is no text, or more than that."""
-    citations, content = cited.get("citations"), cited.get("content")
-    if text is UserInputText or not has_only(cited, "citations", "content"):
-        return None
-    if not is_list(citations) or not is_list(content):
-        return None
-    pieces: list[Any] = [piece.get("text") if has_only(piece, "text") else None for piece in content]
-    if not all(isinstance(piece, str) for piece in pieces) or not "".join(pieces).strip():
-        return None
-    return AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
-
-
-def _read_media(kind: str, held: Mapping[str, Any], text: Any) -> Any:
-    """Return the block of media; `None` where it holds what a block cannot."""
-    source, form = _read_source(held.get("source")), held.get("format")
-    if source is None or not isinstance(held.get("format", ""), str):
-        return None
-    fields, rest = source
-    if form is not None:
-        fields["mime_type"] = _TYPES[kind].get(form) or f"{'application' if kind == 'document' else kind}/{form}"
-    if form is None or form not in _TYPES[kind]:
-        rest["format"] = form
-    if kind == "document":
-        kind, fields["name"] = "file", text_of(held, "name")
-    rest |= rest_of(held, "format", "source", "name")
-    made = (USER_MEDIA if text is UserInputText else MODEL_MEDIA).get(kind, USER_MEDIA["file"])
-    return made(**fields, extra={WIRE: rest} if rest else {})
+    readers: ClassVar = {"json": _read_json, **{kind: _Reader.readers[kind] for kind in ("image", "video", "document")}}
 
 
 def _read_source(source: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -216,39 +181,29 @@ def _read_source(source: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     if form == "s3Location" and has_only(held, "uri", "bucketOwner"):
         uri = held.get("uri")
         if isinstance(uri, str) and uri.startswith("s3://"):
-            return {"url": uri}, rest_of(held, "uri")
+            return {"url": uri}, contents.rest_of(held, "uri")
     return None
-
-
-_MEDIA_READERS: Mapping[str, _Reader] = {kind: partial(_read_media, kind) for kind in ("image", "video", "document")}
-_RESULT_READERS: Mapping[str, _Reader] = {"json": _read_json, **_MEDIA_READERS}
-_READERS: Mapping[str, _Reader] = {
-    "reasoningContent": _read_reasoning,
-    "citationsContent": _read_citations,
-    "audio": partial(_read_media, "audio"),
-    **_MEDIA_READERS,
-}
 
 
 # Writing
 
 
-class _Writer(BlockWriter):
+class _Writer(contents.BlockWriter):
     wire = WIRE
 
     def say(self, text: str) -> dict[str, Any]:
         return {"text": text}
 
-    def write_text(self, block: UserInputText | AssistantGenText) -> dict[str, Any]:
+    def write_text(self, block: native.UserInputText | native.AssistantGenText) -> dict[str, Any]:
         self.put_back({}, block.extra)
         extension: Mapping[str, Any] = getattr(block, "extension", {})
-        citations = extension.get("citations") if extension and origin_of(block) == WIRE else None
+        citations = extension.get("citations") if extension and contents.origin_of(block) == WIRE else None
         if citations is not None:
             return {"citationsContent": {"content": [{"text": block.text}], "citations": citations}}
         self.report_extension(block)
         return {"text": block.text}
 
-    def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
+    def _write_reasoning(self, block: native.Reasoning) -> dict[str, Any] | None:
         if not self.is_own_thought(block, "redacted"):
             return None
         if block.extension.get("redacted"):
@@ -257,17 +212,17 @@ class _Writer(BlockWriter):
         said = {"text": block.text, **({"signature": block.signature} if block.signature else {})}
         return {"reasoningContent": {"reasoningText": self.put_back(said, block.extra)}}
 
-    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+    def _write_call(self, block: native.FunctionToolCall) -> dict[str, Any]:
         arguments = self.read_arguments(block.arguments)
         use = {"toolUseId": block.call_id, "name": block.name, "input": arguments}
         return {"toolUse": self.put_back(use, block.extra)}
 
-    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+    def _write_result(self, block: native.FunctionToolResult) -> dict[str, Any]:
         content = self.write_each(block.content, "content", self._result_writers)
         result = self.put_back({"toolUseId": block.call_id, "content": content}, block.extra)
         return {"toolResult": {**result, "status": "error"} if block.is_error else result}
 
-    def _write_result_text(self, block: UserInputText) -> dict[str, Any]:
+    def _write_result_text(self, block: native.UserInputText) -> dict[str, Any]:
         """Return a text of a result, which may be JSON."""
         is_json = block.extra == {WIRE: {"json": True}}
         value = parse_json(block.text) if is_json else None  # it may be cut since it was read
@@ -278,14 +233,14 @@ class _Writer(BlockWriter):
         if WIRE not in block.extra:
             return self.lose_block(block)
         kind, fields = "toolResult", {"toolUseId": block.call_id}
-        if isinstance(block, ServerToolCall):
+        if isinstance(block, native.ServerToolCall):
             kind, fields = "toolUse", fields | {"name": block.name, "input": block.arguments}
         else:
             fields["content"] = block.content
         return {kind: self.put_back(fields, block.extra)}
 
     def _write_media(self, block: Any) -> dict[str, Any]:
-        kind, kept = MEDIA[block.__class__].replace("file", "document"), map_of(block.extra, WIRE)
+        kind, kept = contents.MEDIA[block.__class__].replace("file", "document"), map_of(block.extra, WIRE)
         in_s3 = not block.base64_data and block.url.startswith("s3://")
         data = None if in_s3 else data_of(block, "")
         form = kept.get("format")
@@ -324,19 +279,19 @@ class _Writer(BlockWriter):
         return made
 
     writers: ClassVar = {
-        **dict.fromkeys((UserInputText, AssistantGenText), write_text),
-        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
-        **dict.fromkeys(MEDIA, _write_media),
-        Reasoning: _write_reasoning,
-        FunctionToolCall: _write_call,
-        FunctionToolResult: _write_result,
-        Opaque: BlockWriter.unwrap,
+        **dict.fromkeys((native.UserInputText, native.AssistantGenText), write_text),
+        **dict.fromkeys((native.ServerToolCall, native.ServerToolResult), _write_server),
+        **dict.fromkeys(contents.MEDIA, _write_media),
+        native.Reasoning: _write_reasoning,
+        native.FunctionToolCall: _write_call,
+        native.FunctionToolResult: _write_result,
+        native.Opaque: contents.BlockWriter.unwrap,
     }
-    system_writers: ClassVar = {**writers, **dict.fromkeys(MEDIA, BlockWriter.write_words)}
+    system_writers: ClassVar = {**writers, **dict.fromkeys(contents.MEDIA, contents.BlockWriter.write_words)}
     _result_writers: ClassVar = {
         **writers,
-        **dict.fromkeys((UserInputAudio, AssistantGenAudio), BlockWriter.write_words),
-        UserInputText: _write_result_text,
+        **dict.fromkeys((native.UserInputAudio, native.AssistantGenAudio), contents.BlockWriter.write_words),
+        native.UserInputText: _write_result_text,
     }
 
 
@@ -373,12 +328,10 @@ class _RequestForm(RequestForm):
         """Tell whether a tool is a function: each of its kinds is an object under a name of its own."""
         return not tool or self.function in tool or not all(map(is_map, tool.values()))
 
-    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+    def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
         return {"tool": {"name": name}}
 
-    def put_choice(
-        self, body: dict[str, Any], options: dict[str, Any], tools: Sequence[ToolInfo], losses: Losses
-    ) -> None:
+    def put_choice(self, body: Body, options: Body, tools: Sequence[native.ToolInfo], losses: Losses) -> None:
         """Put the choice of a tool into `body`; report one that Converse cannot be told."""
         choice, has_tools = options.get("tool_choice"), "toolConfig" in body
         if choice == "none" and has_tools:
@@ -395,7 +348,7 @@ class _RequestForm(RequestForm):
 # Messages
 
 
-class BedrockCodec(BlockCodec):
+class BedrockCodec(contents.BlockCodec):
     """Converse, in the form that JSON has: bytes are base64 text. What boto3 has, bytes, is read as well.
 
     What is read and written again is the same, but for this:
@@ -416,13 +369,11 @@ class BedrockCodec(BlockCodec):
 
     name = WIRE
     folder = BedrockReader
+    content_reader = _Reader
     writer = _Writer
     request_form = _RequestForm()
     system_field = "system"
     has_bytes = True
-
-    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
-        return _read_blocks(holder.get(field) or [], field, AssistantGenText if by_model else UserInputText)
 
     def encode_request(self, request: Request) -> Encoded:
         payload, losses = super().encode_request(request)
@@ -434,16 +385,18 @@ class BedrockCodec(BlockCodec):
             return body
         blocks = [block for message in body["messages"] for block in message["content"]]
         names = dict.fromkeys(block["toolUse"]["name"] for block in blocks if "toolUse" in block)
-        tools = [self.request_form.write_function(ToolInfo(name, _REMOVED), {}) for name in names if name]
+        tools = [self.request_form.write_function(native.ToolInfo(name, _REMOVED), {}) for name in names if name]
         return {**body, "toolConfig": {"tools": tools}} if tools else body
 
-    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
+    def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
         if "output" not in body:
             raise read_refusal(body)
-        message = expect(get(body["output"], "message"), dict, "an object", "output.message")
-        blocks = _read_blocks(message.get("content"), "output.message.content", AssistantGenText)
-        extra = keep(WIRE, message, "role", "content")
-        return AgenticMessage("assistant", blocks, response_meta=read_meta(body), extra=extra)
+        message = expect(map_of(body, "output").get("message"), dict, "an object", "output.message")
+        listed(message.get("content"), None, "output.message.content")
+        with located("output.message"):
+            blocks = _Reader(by_model=True).read_content(message)
+        extra = contents.keep(WIRE, message, "role", "content")
+        return native.AgenticMessage("assistant", blocks, response_meta=read_meta(body), extra=extra)
 
     def framing(self) -> NoReturn:
         """Refuse: boto3 takes the bytes of a stream apart itself, and hands out the events that a reader takes."""

@@ -1,12 +1,11 @@
 """Streams of Converse; what replies say of themselves, and the errors that they report."""
 
-from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 from suture.codecs.codec import as_json
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_usage
+from suture.codecs.replies import BlockReader, OpenBlock, join_base64, make_meta, read_failure, read_usage
 from suture.errors import InputError, ModelError
 from suture.messages import Delta, ResponseMeta
 from suture.wires.fields import expect, get, is_map, map_of, object_of, text_of
@@ -159,7 +158,11 @@ class BedrockReader(BlockReader):
                 continue
             for name in ("text", "signature", "redactedContent", "input"):
                 if name in fields:
-                    yield from _say(block, name, text_of(fields, name))
+                    block.add(name, piece := text_of(fields, name))
+                    if name == "input" and piece:
+                        yield from block.show_call(arguments=piece)
+                    elif name == "text" and piece:
+                        yield Delta(reasoning=piece) if block.kind == "reasoningContent" else Delta(piece)
 
     def _block_at(self, index: int, kind: str) -> OpenBlock | None:
         """Return the block that a delta belongs to; text and thought begin one, unknown kinds are passed over."""
@@ -177,16 +180,6 @@ class BedrockReader(BlockReader):
         return block
 
 
-def _say(block: OpenBlock, name: str, piece: str) -> list[Delta]:
-    """Add a piece of text, and return what a program is shown of it."""
-    block.add(name, piece)
-    if name == "input" and piece:
-        return block.show_call(arguments=piece)
-    if name != "text" or not piece:
-        return []
-    return [Delta(reasoning=piece) if block.kind == "reasoningContent" else Delta(piece)]
-
-
 def _join(block: OpenBlock) -> dict[str, Any]:
     """Return a block as a plain response has it."""
     kind, pieces = block.kind, block.pieces
@@ -198,11 +191,11 @@ def _join(block: OpenBlock) -> dict[str, Any]:
         made = {name: value for piece in (block.head, *pieces.get(kind, ())) for name, value in piece.items()}
         found = [map_of(piece, "source").get("bytes") for piece in pieces.get(kind, ())]
         if data := [each for each in found if isinstance(each, str)]:
-            made["source"] = {"bytes": _join_base64(data)}
+            made["source"] = {"bytes": join_base64(data)}
     elif block.head:
         made = block.head
     elif "redactedContent" in pieces:
-        made = {"redactedContent": _join_base64(pieces["redactedContent"])}
+        made = {"redactedContent": join_base64(pieces["redactedContent"])}
     elif kind == "reasoningContent":
         signature = block.text("signature")
         made = {"reasoningText": {"text": block.text("text"), **({"signature": signature} if signature else {})}}
@@ -212,13 +205,3 @@ def _join(block: OpenBlock) -> dict[str, Any]:
             content = {"content": [{"text": made}]} if made else {}
             kind, made = "citationsContent", {**content, "citations": pieces["citation"]}
     return {kind: made}
-
-
-def _join_base64(pieces: Sequence[str]) -> str:
-    """Return base64 that came in pieces, each whole in itself."""
-    if len(pieces) == 1:
-        return pieces[0]
-    try:
-        return b2a_base64(b"".join([a2b_base64(piece) for piece in pieces]), newline=False).decode()
-    except ValueError:
-        raise InputError("bytes that are no base64") from None

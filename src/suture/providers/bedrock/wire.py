@@ -5,48 +5,19 @@ from functools import cached_property
 from operator import is_
 from typing import Any
 
-from suture.wires.blocks import BlockWire
-from suture.wires.fields import (
-    check_value,
-    get,
-    given,
-    has,
-    inner,
-    is_list,
-    is_map,
-    json_text,
-    listed,
-    put,
-    text_of,
-    word,
-)
+from suture.wires import values
+from suture.wires.blocks import BlockWire, Fields
+from suture.wires.fields import get, has, inner, is_list, is_map, json_text, listed, put, text_of, word
 from suture.wires.parts import Form, Telling
-from suture.wires.values import (
-    CALL,
-    MEDIA,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    Turns,
-    View,
-    are_texts,
-    glance_at_turns,
-    is_plain_object,
-    is_sendable,
-    iterate,
-)
 
-_MEDIA = dict.fromkeys(("image", "document", "video", "audio"), MEDIA)
-_KINDS = {"toolUse": CALL, "toolResult": RESULT, "text": TEXT, "reasoningContent": THINKING, **_MEDIA}
-_ROLES = frozenset(("user", "assistant"))
+_MEDIA = dict.fromkeys(("image", "document", "video", "audio"), values.MEDIA)
+_KINDS = {
+    "toolUse": values.CALL,
+    "toolResult": values.RESULT,
+    "text": values.TEXT,
+    "reasoningContent": values.THINKING,
+    **_MEDIA,
+}
 _LONGEST_NAME = 200
 
 
@@ -58,11 +29,7 @@ def _text(block: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _text_block(text: str) -> dict[str, Any]:
-    return {"text": text}
-
-
-def _read_calls(content: list[Any], demands: Demands) -> list[str] | None:
+def _read_calls(content: list[Any], demands: values.Demands) -> list[str] | None:
     """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
     calls: list[str] = []
     for block in content:
@@ -71,17 +38,22 @@ def _read_calls(content: list[Any], demands: Demands) -> list[str] | None:
         if "toolUse" in block:
             use = block["toolUse"]
             call_id = use["toolUseId"]
-            if "type" in use or not demands.accepts(call_id, use["name"]) or not is_plain_object(use["input"]):
+            if "type" in use or not demands.accepts(call_id, use["name"]) or not values.is_plain_object(use["input"]):
                 return None
             calls.append(call_id)
         else:
             text = block["text"]
-            if calls or text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
+            if (
+                calls
+                or text.__class__ is not str
+                or not text.strip()
+                or not (text.isascii() or values.is_sendable(text))
+            ):
                 return None
     return None if not content or (len(calls) > 1 and len(set(calls)) != len(calls)) else calls
 
 
-def _are_answered(calls: list[str], message: Any, demands: Demands) -> bool:
+def _are_answered(calls: list[str], message: Any, demands: values.Demands) -> bool:
     """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
     if message.__class__ is not dict or message["role"] != "user":
         return False
@@ -95,15 +67,15 @@ def _are_answered(calls: list[str], message: Any, demands: Demands) -> bool:
         if result.__class__ is not dict or result["toolUseId"] != call_id or "type" in result or len(block) != 1:
             return False
         parts = result["content"]
-        if parts.__class__ is not list or not are_texts(parts):
+        if parts.__class__ is not list or not values.are_texts(parts):
             return False
-    if len(content) != count and not are_texts(content[count:]):
+    if len(content) != count and not values.are_texts(content[count:]):
         return False
     demands.use(calls)
     return True
 
 
-_TURNS = Turns("assistant", "user", "role", "content", _read_calls, _are_answered)
+_TURNS = values.Turns("assistant", "user", "role", "content", _read_calls, _are_answered)
 
 
 class BedrockWire(BlockWire):
@@ -116,41 +88,35 @@ class BedrockWire(BlockWire):
 
     name = "bedrock"
     glances_at_rules = True
-    form = Form(_text, _text_block, lone=False)
+    call_fields = Fields("toolUse", "toolUseId", "name", "input")
+    result_fields = Fields("toolResult", "toolUseId", "", "content")
+    form = Form(_text, lambda text: {"text": text}, lone=False)
 
     named_results = False
     arranges = frozenset(("same-role", "repeated-document"))
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        return glance_at_turns(messages, start, demands, _TURNS)
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
+        return values.glance_at_turns(messages, start, demands, _TURNS)
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        said = [message["content"] for message in iterate(messages, start, stop) if message["role"] == "assistant"]
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        made = values.iterate(messages, start, stop)
+        said = [message["content"] for message in made if message["role"] == "assistant"]
         return [block["toolUse"]["toolUseId"] for content in said for block in content if "toolUse" in block]
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""
         content = get(message, "content")
-        if not is_map(message) or word(message, "role") not in _ROLES or not is_list(content):
+        if not is_map(message) or word(message, "role") not in self.roles or not is_list(content):
             return False
         if not content:
             return None
         return all(is_map(block) and "type" not in block and any(key in _KINDS for key in block) for block in content)
 
-    def role(self, message: Any, index: int | None) -> str:
-        role = word(message, "role")
-        if role is None or role not in _ROLES:
-            raise self.fault(index, "role", f"unknown role {role!r}; expected user or assistant")
-        return role
-
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        blocks = listed(get(message, "content"), index, "content")
-        if index is not None:
-            check_value(blocks, index, "content")
-            for place, block in enumerate(blocks):
-                if has(block, "type"):
-                    raise self.fault(index, f"content[{place}].type", "a block with a type belongs to another wire")
-                text_of(block, "text", index, f"content[{place}]")
+        blocks = super().blocks(message, index)
+        typed = [place for place, block in enumerate(blocks) if has(block, "type")] if index is not None else []
+        if typed:
+            raise self.fault(index, f"content[{typed[0]}].type", "a block with a type belongs to another wire")
         return blocks
 
     def kind(self, block: Any) -> str:
@@ -158,26 +124,29 @@ class BedrockWire(BlockWire):
         for key, kind in _KINDS.items():
             value = get(block, key)
             if value is not None:
-                return OTHER if kind in {CALL, RESULT} and word(value, "type") == "server_tool_use" else kind
-        return OTHER
+                return (
+                    values.OTHER
+                    if kind in {values.CALL, values.RESULT} and word(value, "type") == "server_tool_use"
+                    else kind
+                )
+        return values.OTHER
 
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {"no-content": self._with_content, **super().mends}
 
-    def _with_content(self, message: Any, view: View) -> Any:
+    def _with_content(self, message: Any, view: values.View) -> Any:
         """Give a result without content an empty one."""
-        if not view.results:
-            return message
-        blocks = list(self.blocks(message))
-        for place, block in enumerate(blocks):
-            if self.kind(block) == RESULT and get(get(block, "toolResult"), "content") is None:
-                blocks[place] = put(block, toolResult=put(get(block, "toolResult"), content=[]))
-        return self._in_order(message, blocks)
+
+        def fill(block: Any) -> Any:
+            is_missing = get(get(block, "toolResult"), "content") is None
+            return self.rewrite(block, self.result_fields, {"content": []}) if is_missing else block
+
+        return self.with_results(message, view, fill)
 
     def begins_step(self, message: Any) -> bool:
         """Tell whether a message has a thought of its own: it was made in a step of its own."""
-        return any(self.kind(block) == THINKING for block in self.blocks(message))
+        return any(self.kind(block) == values.THINKING for block in self.blocks(message))
 
     def name_documents(self, message: Any, names: MutableMapping[str, None]) -> Any:
         blocks = [self._with_names(block, names) for block in self.blocks(message)]
@@ -211,7 +180,7 @@ class BedrockWire(BlockWire):
         source = get(get(block, "document"), "source")
         content = get(source, "text")
         content = get(source, "content") if content is None else content
-        if content is None or self.kind(block) != MEDIA:
+        if content is None or self.kind(block) != values.MEDIA:
             super().tell_block(block, telling)
         else:
             self.tell_document(content, telling)
@@ -220,27 +189,14 @@ class BedrockWire(BlockWire):
         reasoning = get(block, "reasoningContent")
         return get(reasoning, "redactedContent") is not None or bool(get(get(reasoning, "reasoningText"), "signature"))
 
-    def read_call(self, block: Any, index: int | None = None) -> Call:
-        use = inner(block, "toolUse", index, "content")
-        return Call(text_of(use, "toolUseId", index), text_of(use, "name", index), get(use, "input"))
-
-    def read_result(self, block: Any, index: int | None = None) -> Result:
+    def read_result(self, block: Any, index: int | None = None) -> values.Result:
         result = inner(block, "toolResult", index, "content")
         content: Sequence[Any] = listed(get(result, "content") or [], index, "content.toolResult.content")
         for part in content:
             text_of(part, "text", index, "content.toolResult.content")
-        return Result(text_of(result, "toolUseId", index), "", content, failed=get(result, "status") == "error")
+        return values.Result(text_of(result, "toolUseId", index), "", content, failed=get(result, "status") == "error")
 
-    def write_call(self, block: Any, edit: CallEdit) -> Any:
-        fields = given(toolUseId=edit.id, name=edit.name, input=edit.arguments)
-        return put(block, toolUse=put(get(block, "toolUse"), **fields))
-
-    def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        result = get(block, "toolResult")
-        content = self.content_after(edit, get(result, "content"))
-        return put(block, toolResult=put(result, **given(toolUseId=edit.id, content=content)))
-
-    def make_result(self, piece: Piece) -> Any:
+    def make_result(self, piece: values.Piece) -> Any:
         tool_use_id = piece.call.id if piece.call else ""
         return {"toolResult": {"toolUseId": tool_use_id, "content": [{"text": piece.text}], "status": "error"}}
 

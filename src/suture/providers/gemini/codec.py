@@ -5,61 +5,18 @@ the thing's name.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from operator import is_not, itemgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Losses, Lost, Request
-from suture.codecs.contents import (
-    MEDIA,
-    MODEL_MEDIA,
-    USER_MEDIA,
-    BlockCodec,
-    BlockWriter,
-    keep,
-    read_each,
-    rest_of,
-    unknown,
-)
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenText,
-    ContentBlock,
-    FrozenMap,
-    FunctionToolCall,
-    FunctionToolResult,
-    Reasoning,
-    ServerToolCall,
-    ServerToolResult,
-    ToolInfo,
-    UserInputFile,
-    UserInputText,
-)
-from suture.providers.gemini.stream import (
-    GEMINI,
-    STANDARD,
-    GeminiReader,
-    check_error,
-    first_candidate,
-    mint,
-    normalise,
-    read_meta,
-)
-from suture.wires.fields import (
-    argument_json,
-    expect,
-    inner,
-    is_map,
-    list_of,
-    map_of,
-    object_of,
-    parse_json,
-    text_of,
-)
+from suture.providers.gemini import stream
+from suture.wires.fields import argument_json, expect, inner, is_map, list_of, map_of, object_of, parse_json, text_of
 from suture.wires.parts import data_of
 
 _CODE = "code_execution"
@@ -72,12 +29,13 @@ _MIME_TYPES = {
 }
 """The type of media that do not say theirs."""
 _SERVER: Mapping[str, tuple[Any, str, str]] = {
-    "executableCode": (ServerToolCall, "arguments", ""),
-    "codeExecutionResult": (ServerToolResult, "content", ""),
-    "toolCall": (ServerToolCall, "arguments", "args"),
-    "toolResponse": (ServerToolResult, "content", "response"),
+    "executableCode": (native.ServerToolCall, "arguments", ""),
+    "codeExecutionResult": (native.ServerToolResult, "content", ""),
+    "toolCall": (native.ServerToolCall, "arguments", "args"),
+    "toolResponse": (native.ServerToolResult, "content", "response"),
 }
 """Parts about tools that Gemini runs: the block, its field, and what fills that (empty: all of the part)."""
+_SILENT = (native.AssistantGenText(""), native.Reasoning("", extension={"wire": stream.GEMINI}))
 _TOOL = "tool"
 """What is kept of a tool that Gemini runs itself stands under this name."""
 _FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSchema", "parameters"
@@ -86,7 +44,7 @@ _FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSche
 # Ids of calls that have none
 
 
-def _identify(messages: Iterable[AgenticMessage], stem: str | None = None) -> list[AgenticMessage]:
+def _identify(messages: Iterable[native.AgenticMessage], stem: str | None = None) -> list[native.AgenticMessage]:
     """Return `messages` with an id on each call that has none, and each response with that of the call it answers.
 
     A response without an id answers by name, in order. Only the calls of the latest turn are answered.
@@ -97,15 +55,15 @@ def _identify(messages: Iterable[AgenticMessage], stem: str | None = None) -> li
         blocks: list[Any] = list(message.content_blocks)
         count = 0
         for place, block in enumerate(blocks):
-            if isinstance(block, FunctionToolCall):
+            if isinstance(block, native.FunctionToolCall):
                 waiting = waiting if count else []
-                call_id = block.call_id or mint(str(index) if stem is None else stem, count, block)
+                call_id = block.call_id or stream.mint(str(index) if stem is None else stem, count, block)
                 while not block.call_id and call_id in taken:
                     call_id += "_"
                 waiting.append((call_id, block.name, bool(block.call_id)))
                 blocks[place] = block if block.call_id else replace(block, call_id=call_id)
                 count += 1
-            elif isinstance(block, FunctionToolResult):
+            elif isinstance(block, native.FunctionToolResult):
                 place_of, said = (0, block.call_id) if block.call_id else (1, block.name)
                 fits = [call for call in waiting if call[place_of] == said]
                 if fits:
@@ -120,72 +78,76 @@ def _identify(messages: Iterable[AgenticMessage], stem: str | None = None) -> li
 # Contents read
 
 
-class _Part(NamedTuple):
-    """A part, the name of the one thing that it holds, that thing, and where the part stands."""
+class _Reader(contents.ContentReader):
+    wire = stream.GEMINI
 
-    fields: Mapping[str, Any]
-    name: str
-    thing: Mapping[str, Any]
-    by_model: bool
+    def read_content(self, holder: Mapping[str, Any], field: str = "parts") -> list[Any]:
+        return contents.read_each(list_of(holder, field), self.read, field)
 
-    def keep(self, *known: str, absent: Iterable[str] = (), **marks: Any) -> dict[str, Any]:
+    def read(self, block: Mapping[str, Any]) -> native.ContentBlock:
+        """Return the block that a part says; a part that nobody here knows is kept whole."""
+        for name, read in self.readers.items():
+            if name in block:
+                return read(self, block, name, inner(block, name, None))
+        if block.get("thought"):
+            text, signature = block.get("text", ""), block.get("thoughtSignature") or ""
+            extra = self.keep(block, "thought", "thoughtSignature", "text", absent=() if "text" in block else ("text",))
+            return native.Reasoning(text, signature, extension={"wire": self.wire}, extra=extra)
+        return self.text(block["text"], extra=self.keep(block, "text")) if "text" in block else self.unknown(block)
+
+    def _keep(self, part: Any, name: str, *known: str, absent: Iterable[str] = (), **marks: Any) -> dict[str, Any]:
         """Return what is kept: the part's other fields, those of its thing that are not `known`, and `marks`."""
-        inside = {name: value for name, value in self.thing.items() if name not in known} | dict.fromkeys(absent)
-        rest = {**rest_of(self.fields, self.name), **({self.name: inside} if inside else {}), **marks}
-        return {GEMINI: rest} if rest else {}
+        inside = {field: value for field, value in part[name].items() if field not in known} | dict.fromkeys(absent)
+        rest = {**contents.rest_of(part, name), **({name: inside} if inside else {}), **marks}
+        return {self.wire: rest} if rest else {}
 
+    def _read_media(self, part: Any, name: str, thing: Mapping[str, Any]) -> native.ContentBlock:
+        """Return media of the kind that their type says; what is of no kind, or not there, is kept whole."""
+        source, field = ("data", "base64_data") if name == "inlineData" else ("fileUri", "url")
+        mime_type, held = thing.get("mimeType") or "", thing.get(source)
+        kind = mime_type.partition("/")[0] if isinstance(mime_type, str) else ""
+        media = contents.MODEL_MEDIA.get(kind) if self.by_model else contents.USER_MEDIA.get(kind, native.UserInputFile)
+        if source == "data" and isinstance(held, str):
+            held = held.translate(stream.STANDARD)  # the SDK's base64 has an alphabet of its own
+        if not held or media is None:
+            return self.unknown({**part, name: {**thing, **({source: held} if held else {})}})
+        is_bare = not mime_type and source == "data"
+        extra = self._keep(part, name, source, "mimeType", absent=["mimeType"] if is_bare else ())
+        return media(mime_type=mime_type, extra=extra, **{field: held})
 
-def _read_part(part: Mapping[str, Any], *, by_model: bool) -> ContentBlock:
-    """Return the block that a part says; a part that nobody here knows is kept whole."""
-    for name, read in _READERS.items():
-        if name in part:
-            return read(_Part(part, name, inner(part, name, None), by_model))
-    if part.get("thought"):
-        text, signature = part.get("text", ""), part.get("thoughtSignature") or ""
-        absent = () if "text" in part else ("text",)
-        extra = keep(GEMINI, part, "thought", "thoughtSignature", "text", absent=absent)
-        return Reasoning(text, signature, extension={"wire": GEMINI}, extra=extra)
-    if "text" not in part:
-        return unknown(GEMINI, part)
-    kind = AssistantGenText if by_model else UserInputText
-    return kind(part["text"], extra=keep(GEMINI, part, "text"))
+    def _read_call(self, part: Any, name: str, call: Mapping[str, Any]) -> native.ContentBlock:
+        extra = self._keep(part, name, "id", "name", "args", absent=[] if "args" in call else ["args"])
+        call_id, tool = call.get("id") or "", call.get("name") or ""
+        return native.FunctionToolCall(call_id, tool, argument_json(call.get("args")), extra=extra)
 
+    def _read_result(self, part: Any, name: str, result: Mapping[str, Any]) -> native.ContentBlock:
+        text, form = _read_response(result.get("response"))
+        content: list[Any] = [
+            _Reader().read(each) if {"inlineData", "fileData"} & each.keys() else self.unknown(each)
+            for each in list_of(result, "parts", path=name)
+        ]
+        content[:0] = [] if text is None else [native.UserInputText(text)]
+        absent = [] if "response" in result else ["response"]
+        extra = self._keep(part, name, "id", "name", "response", "parts", absent=absent, **form)
+        call_id, tool, failed = result.get("id") or "", result.get("name") or "", _is_failure(result.get("response"))
+        return native.FunctionToolResult(call_id, tool, content, failed, extra=extra)
 
-def _read_media(part: _Part) -> ContentBlock:
-    """Return media of the kind that their type says; what is of no kind, or not there, is kept whole."""
-    source, field = ("data", "base64_data") if part.name == "inlineData" else ("fileUri", "url")
-    mime_type, held = part.thing.get("mimeType") or "", part.thing.get(source)
-    kind = mime_type.partition("/")[0] if isinstance(mime_type, str) else ""
-    media = (MODEL_MEDIA if part.by_model else USER_MEDIA).get(kind, None if part.by_model else UserInputFile)
-    if source == "data" and isinstance(held, str):
-        held = held.translate(STANDARD)  # the SDK's base64 has an alphabet of its own
-    if not held or media is None:
-        return unknown(GEMINI, {**part.fields, part.name: {**part.thing, **({source: held} if held else {})}})
-    extra = part.keep(source, "mimeType", absent=["mimeType"] if not mime_type and source == "data" else ())
-    return media(mime_type=mime_type, extra=extra, **{field: held})
+    def _read_server(self, part: Any, name: str, thing: Mapping[str, Any]) -> native.ContentBlock:
+        """Return what Gemini ran on its side; the kept name of the part says whose it is."""
+        kind, field, holder = _SERVER[name]
+        said = {key: value for key, value in thing.items() if key != "id"}
+        tool, held, beside = _CODE, said, dict[str, Any]()
+        if holder:
+            tool, held, beside = said.pop("toolType", None) or "", said.pop(holder, None), said
+        extra = self._keep(part, name, *thing, **{name: beside})
+        return kind(thing.get("id") or "", tool, extra=extra, **{field: held})
 
-
-def _read_call(part: _Part) -> ContentBlock:
-    call = part.thing
-    extra = part.keep("id", "name", "args", absent=[] if "args" in call else ["args"])
-    return FunctionToolCall(call.get("id") or "", call.get("name") or "", argument_json(call.get("args")), extra=extra)
-
-
-def _read_result(part: _Part) -> ContentBlock:
-    result = part.thing
-    text, form = _read_response(result.get("response"))
-    beside: list[Any] = [
-        _read_part(each, by_model=False) if {"inlineData", "fileData"} & each.keys() else unknown(GEMINI, each)
-        for each in list_of(result, "parts", path="functionResponse")
-    ]
-    absent = [] if "response" in result else ["response"]
-    return FunctionToolResult(
-        result.get("id") or "",
-        result.get("name") or "",
-        [*([] if text is None else [UserInputText(text)]), *beside],
-        _is_failure(result.get("response")),
-        extra=part.keep("id", "name", "response", "parts", absent=absent, **form),
-    )
+    readers: ClassVar[Mapping[str, Callable[..., native.ContentBlock]]] = {
+        "functionCall": _read_call,
+        "functionResponse": _read_result,
+        **dict.fromkeys(_SERVER, _read_server),
+        **dict.fromkeys(("inlineData", "fileData"), _read_media),
+    }
 
 
 def _read_response(response: Any) -> tuple[str | None, dict[str, Any]]:
@@ -210,37 +172,12 @@ def _is_failure(response: Any) -> bool:
     return is_map(response) and "output" not in response and response.get("error") not in (None, False)
 
 
-def _read_server(part: _Part) -> ContentBlock:
-    """Return what Gemini ran on its side; the kept name of the part says whose it is."""
-    kind, field, name = _SERVER[part.name]
-    thing = {key: value for key, value in part.thing.items() if key != "id"}
-    tool, held, beside = _CODE, thing, dict[str, Any]()
-    if name:
-        tool, held, beside = thing.pop("toolType", None) or "", thing.pop(name, None), thing
-    extra = part.keep(*part.thing, **{part.name: beside})
-    return kind(part.thing.get("id") or "", tool, extra=extra, **{field: held})
-
-
-_READERS: Mapping[str, Callable[[_Part], ContentBlock]] = {
-    "functionCall": _read_call,
-    "functionResponse": _read_result,
-    **dict.fromkeys(_SERVER, _read_server),
-    "inlineData": _read_media,
-    "fileData": _read_media,
-}
-
-
 # Contents written
 
 
 def _identity(block: Any) -> dict[str, Any]:
     """Return the id and the name of a call or a result, as far as it has them."""
     return {name: value for name, value in (("id", block.call_id), ("name", block.name)) if value}
-
-
-def _without_form(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is kept of a response without the mark of its form."""
-    return {name: value for name, value in own.items() if name != "output"}
 
 
 def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
@@ -251,17 +188,17 @@ def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
     return said
 
 
-class _Writer(BlockWriter):
-    wire = GEMINI
+class _Writer(contents.BlockWriter):
+    wire = stream.GEMINI
 
     def say(self, text: str) -> dict[str, Any]:
         return {"text": text}
 
-    def _report_text(self, block: UserInputText) -> None:
+    def _report_text(self, block: native.UserInputText) -> None:
         """Report what is lost of a text that stands in the response itself."""
         self.write_text(block)
 
-    def _write_thought(self, block: Reasoning) -> dict[str, Any] | None:
+    def _write_thought(self, block: native.Reasoning) -> dict[str, Any] | None:
         if not self.is_own_thought(block):
             return None
         made: dict[str, Any] = {"text": block.text, "thought": True}
@@ -271,7 +208,7 @@ class _Writer(BlockWriter):
 
     def _write_media(self, block: Any) -> dict[str, Any]:
         self.report_media(block, "mime_type")
-        kind = MEDIA[type(block)]
+        kind = contents.MEDIA[type(block)]
         data = data_of(block, _MIME_TYPES[kind])
         if data is not None:
             return self.put_back({"inlineData": {"mimeType": data.mime_type, "data": data.base64}}, block.extra)
@@ -282,31 +219,30 @@ class _Writer(BlockWriter):
             self.lose(Lost.DETAIL, f"that {block.url[:80]} is {kind}; give its mime_type")
         return self.put_back({"fileData": {**where, "fileUri": block.url}}, block.extra)
 
-    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
+    def _write_call(self, block: native.FunctionToolCall) -> dict[str, Any]:
         arguments = self.read_arguments(block.arguments, "arguments")
         part = self.put_back({"functionCall": {**_identity(block), "args": arguments}}, block.extra)
         if arguments:  # there were none when it was read, perhaps
             part["functionCall"]["args"] = arguments
         return part
 
-    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
-        texts = [held.text for held in block.content if isinstance(held, UserInputText)]
+    def _write_result(self, block: native.FunctionToolResult) -> dict[str, Any]:
+        texts = [held.text for held in block.content if isinstance(held, native.UserInputText)]
         beside = self.write_each(block.content, "content", self._result_writers)
-        own: Mapping[str, Any] = map_of(block.extra, GEMINI) if block.extra else {}
+        own: Mapping[str, Any] = map_of(block.extra, self.wire) if block.extra else {}
         response = _write_response("\n".join(texts), own.get("output", "output"), is_error=block.is_error)
         made = {**_identity(block), "response": response, **({"parts": beside} if beside else {})}
         if not block.extra:
             return {"functionResponse": made}
-        part = self.put_back(
-            {"functionResponse": made}, {**block.extra, GEMINI: _without_form(own)} if own else block.extra
-        )
+        kept = {name: value for name, value in own.items() if name != "output"}  # that says the form of the response
+        part = self.put_back({"functionResponse": made}, {**block.extra, self.wire: kept} if own else block.extra)
         if texts:
             part["functionResponse"]["response"] = response
         return part
 
-    def _write_server(self, block: ServerToolCall | ServerToolResult) -> dict[str, Any] | None:
+    def _write_server(self, block: native.ServerToolCall | native.ServerToolResult) -> dict[str, Any] | None:
         """Return what Gemini ran, for Gemini; nobody else's tools have a form here."""
-        own = map_of(block.extra, GEMINI)
+        own = map_of(block.extra, self.wire)
         part = next((part for part, (kind, _, _) in _SERVER.items() if part in own and type(block) is kind), "")
         if not part:
             return self.lose_block(block)
@@ -319,21 +255,21 @@ class _Writer(BlockWriter):
         return self.put_back({part: present}, block.extra)
 
     writers: ClassVar = {
-        **BlockWriter.system_writers,
-        **dict.fromkeys(MEDIA, _write_media),
-        **dict.fromkeys((ServerToolCall, ServerToolResult), _write_server),
-        Reasoning: _write_thought,
-        FunctionToolCall: _write_call,
-        FunctionToolResult: _write_result,
+        **contents.BlockWriter.system_writers,
+        **dict.fromkeys(contents.MEDIA, _write_media),
+        **dict.fromkeys((native.ServerToolCall, native.ServerToolResult), _write_server),
+        native.Reasoning: _write_thought,
+        native.FunctionToolCall: _write_call,
+        native.FunctionToolResult: _write_result,
     }
-    _result_writers: ClassVar = {**writers, UserInputText: _report_text}
+    _result_writers: ClassVar = {**writers, native.UserInputText: _report_text}
 
 
 # Requests
 
 
 class _RequestForm(RequestForm):
-    wire = GEMINI
+    wire = stream.GEMINI
     paths: ClassVar = {
         "max_tokens": "generationConfig.maxOutputTokens",
         "temperature": "generationConfig.temperature",
@@ -349,13 +285,13 @@ class _RequestForm(RequestForm):
     parameters = _SCHEMA
     no_arguments = None
 
-    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+    def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
         return {"mode": "ANY", "allowedFunctionNames": [name]}
 
     def is_function(self, tool: Mapping[str, Any]) -> bool:
         return not is_map(tool.get(_TOOL))
 
-    def write_tools(self, tools: Sequence[ToolInfo], losses: Losses) -> list[dict[str, Any]]:
+    def write_tools(self, tools: Sequence[native.ToolInfo], losses: Losses) -> list[dict[str, Any]]:
         """Return `tools` with all functions in one list, where the first of them stands."""
         made: list[dict[str, Any]] = []
         functions: list[dict[str, Any]] = []
@@ -367,36 +303,38 @@ class _RequestForm(RequestForm):
             functions.append(tool)
         return made
 
-    def read_tools(self, tools: Sequence[Mapping[str, Any]]) -> list[ToolInfo]:
+    def read_tools(self, tools: Sequence[Mapping[str, Any]]) -> list[native.ToolInfo]:
         """Return the functions that a request declares, and the tools that Gemini runs itself."""
-        read: list[ToolInfo] = []
+        read: list[native.ToolInfo] = []
         for place, tool in enumerate(tools):
             for field, value in tool.items():
                 if field == _FUNCTIONS:
                     read += map(self.read_function, list_of(tool, field, path=f"tools[{place}]"))
                 else:
-                    read.append(ToolInfo(field, extra={GEMINI: {_TOOL: {field: value}}}))
+                    read.append(native.ToolInfo(field, extra={stream.GEMINI: {_TOOL: {field: value}}}))
         return read
 
     # A schema under its older name is marked, to be written there again.
 
-    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+    def write_function(self, tool: native.ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
         made = super().write_function(tool, {name: value for name, value in own.items() if name != _SCHEMA})
         if _SCHEMA in own and _SCHEMA in made:
             made[_OLDER_SCHEMA] = made.pop(_SCHEMA)
         return made
 
-    def read_function(self, function: Mapping[str, Any], marks: Mapping[str, Any] = FrozenMap()) -> ToolInfo:
+    def read_function(
+        self, function: Mapping[str, Any], marks: Mapping[str, Any] = native.FrozenMap()
+    ) -> native.ToolInfo:
         if _SCHEMA in function or _OLDER_SCHEMA not in function:
             return super().read_function(function, marks)
-        newer = {**rest_of(function, _OLDER_SCHEMA), _SCHEMA: function[_OLDER_SCHEMA]}
+        newer = {**contents.rest_of(function, _OLDER_SCHEMA), _SCHEMA: function[_OLDER_SCHEMA]}
         return super().read_function(newer, {_SCHEMA: None})
 
 
 # Messages
 
 
-class GeminiCodec(BlockCodec):
+class GeminiCodec(contents.BlockCodec):
     """Contents as the Gemini API and Vertex AI take and give them.
 
     What is read and written again is the same, but for this:
@@ -414,12 +352,13 @@ class GeminiCodec(BlockCodec):
     [AgenticMessage(role='assistant', content_blocks=(AssistantGenText(text='At 06:12.'),))]
     """
 
-    name: ClassVar[str] = GEMINI
+    name: ClassVar[str] = stream.GEMINI
     messages_field: ClassVar[str] = "contents"
     field_of_blocks = "parts"
     roles: ClassVar = {**dict.fromkeys(("user", "function", "tool", None), "user"), "model": "assistant"}
     model_role = "model"
-    folder = GeminiReader
+    folder = stream.GeminiReader
+    content_reader = _Reader
     writer = _Writer
     request_form = _RequestForm()
     system_field = "systemInstruction"
@@ -429,42 +368,34 @@ class GeminiCodec(BlockCodec):
         parts = super().write_system(request, losses)
         return {"parts": parts} if parts else None
 
-    def link(self, messages: Iterable[AgenticMessage]) -> list[AgenticMessage]:
+    def link(self, messages: Iterable[native.AgenticMessage]) -> list[native.AgenticMessage]:
         """Return `messages`; calls without an id, and their responses, are given one."""
         return _identify(messages)
 
-    def read_message(self, item: Any) -> AgenticMessage:
-        return super().read_message(normalise(item))
-
-    def read_blocks(self, holder: Mapping[str, Any], field: str, *, by_model: bool) -> Sequence[Any]:
-        return read_each(list_of(holder, field), partial(_read_part, by_model=by_model), field)
+    def read_message(self, item: Any) -> native.AgenticMessage:
+        return super().read_message(stream.normalise(item))
 
     def read_request(self, body: Mapping[str, Any]) -> Request:
-        contents = {"contents": body["contents"]} if "contents" in body else {}
-        return super().read_request({**normalise(rest_of(body, "contents")), **contents})
+        listed = {"contents": body["contents"]} if "contents" in body else {}
+        return super().read_request({**stream.normalise(contents.rest_of(body, "contents")), **listed})
 
-    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[native.AgenticMessage]]:
         said = body.get("systemInstruction")
         if said is None or isinstance(said, str):
             return said or "", []
         parts = expect(said, Mapping, "an object", self.system_field).get("parts")
         return super().read_system({self.system_field: parts})
 
-    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
+    def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
         """Return what the body of a response says; of several candidates, the first."""
-        body = normalise(expect(body, Mapping, "an object", "reply"))
-        check_error(body)
-        candidate = first_candidate(body)
+        body = stream.normalise(expect(body, Mapping, "an object", "reply"))
+        stream.check_error(body)
+        candidate = stream.first_candidate(body)
         content = {**object_of(candidate or {}, "content", optional=True), "role": "model"}
         [message] = _identify([self.read_message(content)], text_of(body, "responseId"))
-        blocks = [block for block in message.content_blocks if not _says_nothing(block)]
-        meta = read_meta(body, candidate or {}, blocks)
+        # A stream may end in a text without words or signature.
+        blocks = [block for block in message.content_blocks if block not in _SILENT]
+        meta = stream.read_meta(body, candidate or {}, blocks)
         if not candidate:
             raise InputError("it holds no candidate")
-        return AgenticMessage("assistant", blocks, response_meta=meta, extra=message.extra)
-
-
-def _says_nothing(block: Any) -> bool:
-    """Return whether a block is a text without words or signature: a stream may end in one."""
-    is_text = isinstance(block, AssistantGenText | Reasoning)
-    return is_text and not block.text and not getattr(block, "signature", "") and not block.extra
+        return native.AgenticMessage("assistant", blocks, response_meta=meta, extra=message.extra)

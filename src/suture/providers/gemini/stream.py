@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from suture.codecs.contents import rest_of
 from suture.codecs.replies import StreamReader, make_meta, read_failure, read_usage
-from suture.errors import InputError, ModelError, ModelRequestError
+from suture.errors import InputError, ModelRequestError
 from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TopLogProb
 from suture.wires import plain
 from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, listed, object_of, text_of
@@ -117,20 +117,17 @@ def _read_logprobs(candidate: Mapping[str, Any]) -> tuple[LogProb, ...] | None:
 def check_error(body: Mapping[str, Any]) -> None:
     """Raise the error that a body, or an event of a stream, reports."""
     if "error" in body:
-        raise _error(object_of(body, "error", optional=True))
+        error = object_of(body, "error", optional=True)
+        details = list_of(error, "details", path="error")
+        # The status of a bad key only says that an argument is invalid.
+        kind = _BAD_KEY if _BAD_KEY in [detail.get("reason") for detail in details] else ""
+        waits = [wait for detail in details if (wait := _wait(detail)) is not None]
+        raise read_failure(GEMINI, error, kind=kind, retry_after=waits[0] if waits else None)
     feedback = object_of(body, "promptFeedback", optional=True)
     blocked = text_of(feedback, "blockReason")
     if blocked:
         told = ": ".join([text for text in (blocked, text_of(feedback, "blockReasonMessage")) if text])
         raise ModelRequestError(f"it blocks the prompt: {told}", provider=GEMINI, code=blocked)
-
-
-def _error(error: Mapping[str, Any]) -> ModelError:
-    details = list_of(error, "details", path="error")
-    reasons = [str(detail.get("reason")) for detail in details]
-    waits = [wait for detail in details if (wait := _wait(detail)) is not None]
-    kind = _BAD_KEY if _BAD_KEY in reasons else ""  # its status only says that an argument is invalid
-    return read_failure(GEMINI, error, kind=kind, retry_after=waits[0] if waits else None)
 
 
 def _wait(detail: Mapping[str, Any]) -> float | None:

@@ -6,55 +6,19 @@ in camel case (REST) or snake case (the SDK); both are read, and a changed part 
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from suture.messages import Part, TextPart
-from suture.wires.blocks import BlockWire
-from suture.wires.fields import (
-    check_value,
-    get,
-    given,
-    has,
-    inner,
-    is_list,
-    is_map,
-    json_text,
-    listed,
-    put,
-    text_of,
-    without,
-    word,
-)
+from suture.wires import values
+from suture.wires.blocks import BlockWire, Fields
+from suture.wires.fields import get, has, is_list, is_map, json_text, put, text_of, without
 from suture.wires.parts import RawPart, in_words, same_parts
-from suture.wires.values import (
-    CALL,
-    MEDIA,
-    OTHER,
-    RESULT,
-    TEXT,
-    THINKING,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    Turns,
-    View,
-    glance_at_turns,
-    is_plain_object,
-    is_sendable,
-    iterate,
-)
 
-_ROLES = {"user": "user", "model": "assistant", "function": "user", "tool": "user", None: "user"}
 _SPOKEN = frozenset(("text", "thought", "thoughtSignature"))
 _CALLED = frozenset(("functionCall", "thoughtSignature"))
-_SPEAKERS = {"user": "user", "assistant": "model"}
 
 
-def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | None:
+def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any]] | None:
     """Return the calls among the parts of a plain model content; `None` where it needs a second look."""
     calls: list[dict[str, Any]] = []
     says = False
@@ -65,12 +29,12 @@ def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | No
             call = part["functionCall"]
             if call.__class__ is not dict or (len(part) != 1 and not part.keys() <= _CALLED):
                 return None
-            if not demands.accepts(call.get("id", "_"), call["name"]) or not is_plain_object(call["args"]):
+            if not demands.accepts(call.get("id", "_"), call["name"]) or not values.is_plain_object(call["args"]):
                 return None
             calls.append(call)
         else:
             text = part["text"]
-            if text.__class__ is not str or not (text.isascii() or is_sendable(text)):
+            if text.__class__ is not str or not (text.isascii() or values.is_sendable(text)):
                 return None
             if len(part) != 1 and not part.keys() <= _SPOKEN:
                 return None
@@ -82,7 +46,7 @@ def _read_calls(parts: list[Any], demands: Demands) -> list[dict[str, Any]] | No
     return calls if calls or says else None
 
 
-def _are_answered(calls: list[dict[str, Any]], content: Any, demands: Demands) -> bool:
+def _are_answered(calls: list[dict[str, Any]], content: Any, demands: values.Demands) -> bool:
     """Tell whether `content` holds the responses to `calls`, in order, and nothing else."""
     if content.__class__ is not dict or content["role"] != "user":
         return False
@@ -95,14 +59,18 @@ def _are_answered(calls: list[dict[str, Any]], content: Any, demands: Demands) -
         response = part["functionResponse"]
         if response.__class__ is not dict or response["name"] != call["name"] or len(part) != 1:
             return False
-        if response.get("id") != call.get("id") or "parts" in response or not is_plain_object(response["response"]):
+        if (
+            response.get("id") != call.get("id")
+            or "parts" in response
+            or not values.is_plain_object(response["response"])
+        ):
             return False
     if demands.used is not None:
         demands.use([call["id"] for call in calls if "id" in call])
     return True
 
 
-_TURNS = Turns("model", "user", "role", "parts", _read_calls, _are_answered)
+_TURNS = values.Turns("model", "user", "role", "parts", _read_calls, _are_answered)
 
 
 class GeminiWire(BlockWire):
@@ -116,14 +84,19 @@ class GeminiWire(BlockWire):
     name = "gemini"
     glances_at_rules = True
     has_fields = True
+    field = "parts"
+    roles: ClassVar = {"user": "user", "model": "assistant", "function": "user", "tool": "user", None: "user"}
+    model = "model"
+    call_fields = Fields("functionCall", "id", "name", "args")
+    result_fields = Fields("functionResponse", "id", "name", "response")
 
     arranges = frozenset(("same-role", "results-order"))
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        return glance_at_turns(messages, start, demands, _TURNS)
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
+        return values.glance_at_turns(messages, start, demands, _TURNS)
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        said = [message["parts"] for message in iterate(messages, start, stop) if message["role"] == "model"]
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        said = [message["parts"] for message in values.iterate(messages, start, stop) if message["role"] == "model"]
         calls = [part["functionCall"] for parts in said for part in parts if "functionCall" in part]
         return [call["id"] for call in calls if call.get("id")]
 
@@ -133,98 +106,82 @@ class GeminiWire(BlockWire):
             return "parts" in message
         return has(message, "parts") and has(message, "role")
 
-    def role(self, message: Any, index: int | None) -> str:
-        role = word(message, "role")
-        if role not in _ROLES:
-            raise self.fault(index, "role", f"unknown role {role!r}; expected user or model")
-        return _ROLES[role]
-
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        parts = get(message, "parts")
-        if parts is None and has(message, "parts"):
-            return []
-        parts = listed(parts, index, "parts")
-        if index is not None:
-            check_value(parts, index, "parts")
-            for place, part in enumerate(parts):
-                text_of(part, "text", index, f"parts[{place}]")
-        return parts
+        is_bare = get(message, "parts") is None and has(message, "parts")
+        return [] if is_bare else super().blocks(message, index)
 
     def kind(self, block: Any) -> str:
-        if _either(block, "functionCall") is not None:
-            return CALL
-        if _either(block, "functionResponse") is not None:
-            return RESULT
+        if self._held(block, "functionCall") is not None:
+            return values.CALL
+        if self._held(block, "functionResponse") is not None:
+            return values.RESULT
         if get(block, "thought"):
-            return THINKING
+            return values.THINKING
         if isinstance(get(block, "text"), str):
-            return TEXT
-        media = _either(block, "inlineData") is not None or _either(block, "fileData") is not None
-        return MEDIA if media else OTHER
+            return values.TEXT
+        media = self._held(block, "inlineData") is not None or self._held(block, "fileData") is not None
+        return values.MEDIA if media else values.OTHER
 
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {"bad-response": self._with_structs, **super().mends}
 
-    def _with_structs(self, message: Any, view: View) -> Any:
+    def _with_structs(self, message: Any, view: values.View) -> Any:
         """Put a response that is a text, or missing, in the form of an object."""
-        if not view.results:
-            return message
-        blocks = list(self.blocks(message))
-        for place, block in enumerate(blocks):
-            if self.kind(block) == RESULT and not is_map(get(_either(block, "functionResponse"), "response")):
-                response = get(_either(block, "functionResponse"), "response")
-                fields = {"response": {} if response is None else {"result": response}}
-                blocks[place] = _rewrite(block, "functionResponse", fields)
-        return self._in_order(message, blocks)
+
+        def wrap(block: Any) -> Any:
+            response = get(self._held(block, "functionResponse"), "response")
+            made = {} if response is None else {"result": response}
+            return block if is_map(response) else self.rewrite(block, self.result_fields, {"response": made})
+
+        return self.with_results(message, view, wrap)
 
     def begins_step(self, message: Any) -> bool:
         """Tell whether the first call of a content is signed: it was made in a step of its own."""
-        calls = [block for block in self.blocks(message) if self.kind(block) == CALL]
+        calls = [block for block in self.blocks(message) if self.kind(block) == values.CALL]
         return bool(calls) and self.is_signed(calls[0])
 
     def is_signed(self, block: Any) -> bool:
-        return bool(_either(block, "thoughtSignature"))
+        return bool(self._held(block, "thoughtSignature"))
 
-    def arguments_ok(self, call: Call) -> bool:
+    def arguments_ok(self, call: values.Call) -> bool:
         """Tell whether the arguments are an object; a call without any is fine here."""
         return call.arguments is None or is_map(call.arguments)
 
-    def read_call(self, block: Any, index: int | None = None) -> Call:
-        call = inner(block, _own(block, "functionCall"), index, "parts")
-        return Call(text_of(call, "id", index), text_of(call, "name", index), get(call, "args"))
+    def own_name(self, block: Any, field: str) -> str:
+        if get(block, field) is not None:
+            return field
+        return "".join([f"_{letter.lower()}" if letter.isupper() else letter for letter in field])
 
-    def read_result(self, block: Any, index: int | None = None) -> Result:
-        response = inner(block, _own(block, "functionResponse"), index, "parts")
-        return Result(text_of(response, "id", index), text_of(response, "name", index), response)
+    def _held(self, block: Any, field: str) -> Any:
+        return get(block, self.own_name(block, field))
 
-    def result_text(self, result: Result) -> tuple[str, bool]:
+    def read_result(self, block: Any, index: int | None = None) -> values.Result:
+        response = self._open(block, self.result_fields, index)
+        return values.Result(text_of(response, "id", index), text_of(response, "name", index), response)
+
+    def result_text(self, result: values.Result) -> tuple[str, bool]:
         return _told(get(result.content, "response")), not get(result.content, "parts")
 
-    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+    def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
         """Return the response as one text, and the parts beside it as they are."""
         return _parts(result.content)
 
-    def write_call(self, block: Any, edit: CallEdit) -> Any:
-        return _rewrite(block, "functionCall", given(id=edit.id, name=edit.name, args=edit.arguments))
+    def write_result(self, block: Any, edit: values.ResultEdit) -> Any:
+        response = None if edit.text is None or edit.parts is not None else {"result": edit.text}
+        block = self.rewrite(block, self.result_fields, {"id": edit.id, "name": edit.name, "response": response})
+        if edit.parts is None:
+            return block
+        own = self.own_name(block, "functionResponse")
+        return put(block, **{own: _with_parts(get(block, own), edit.parts)})
 
-    def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        fields = given(id=edit.id, name=edit.name)
-        if edit.parts is not None:
-            return _rewrite(block, "functionResponse", fields, edit.parts)
-        response = None if edit.text is None else {"result": edit.text}
-        return _rewrite(block, "functionResponse", fields | given(response=response))
-
-    def make_result(self, piece: Piece) -> Any:
-        call = piece.call or Call("", "")
+    def make_result(self, piece: values.Piece) -> Any:
+        call = piece.call or values.Call("", "")
         response: dict[str, Any] = {"id": call.id} if call.id else {}
         return {"functionResponse": {**response, "name": call.name, "response": {"error": piece.text}}}
 
     def make_text(self, role: str, text: str) -> Any:
         return {"text": text}
-
-    def make_message(self, role: str, blocks: Sequence[Any]) -> Any:
-        return {"role": _SPEAKERS[role], "parts": list(blocks)}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         """Return `message` with other parts; an SDK's content gets parts of the SDK's own type."""
@@ -238,25 +195,6 @@ class GeminiWire(BlockWire):
                     plain = [part if is_map(part) else part.model_dump(exclude_none=True) for part in blocks]
                     return {"role": get(message, "role"), "parts": plain}
         return put(message, parts=list(blocks))
-
-
-def _snake(field: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in field)
-
-
-def _own(block: Any, field: str) -> str:
-    """Return `field` as this block writes it."""
-    return field if get(block, field) is not None else _snake(field)
-
-
-def _either(block: Any, field: str) -> Any:
-    return get(block, _own(block, field))
-
-
-def _rewrite(block: Any, field: str, fields: Mapping[str, Any], parts: Sequence[Part] | None = None) -> Any:
-    own = _own(block, field)
-    inside = put(get(block, own), **fields)
-    return put(block, **{own: inside if parts is None else _with_parts(inside, parts)})
 
 
 def _parts(response: Any) -> tuple[Part, ...] | None:

@@ -6,58 +6,30 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Codec, Losses, Lost, report_meta
-from suture.codecs.contents import (
-    MEDIA,
-    USER_MEDIA,
-    BlockWriter,
-    custom_input,
-    keep,
-    origin_of,
-    read_url,
-    rest_of,
-    unknown,
-    without_kind,
-)
 from suture.codecs.native import REST
+from suture.codecs.replies import make_meta, read_logprobs
 from suture.codecs.requests import SCHEMA, RequestForm
-from suture.errors import InputError
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenAudio,
-    AssistantGenImage,
-    AssistantGenText,
-    FunctionToolCall,
-    FunctionToolResult,
-    Opaque,
-    Reasoning,
-    ToolInfo,
-    ToolSearchResult,
-    UserInputAudio,
-    UserInputBlock,
-    UserInputFile,
-    UserInputText,
-)
-from suture.providers.openai_chat.stream import (
-    ARGUMENTS,
-    CALL,
-    DETAILS,
-    LISTED,
-    NAMED,
-    OLD_CALL,
-    THOUGHT,
-    WIRE,
-    ChatReader,
-    keep_rest,
-    only_texts,
-    read_body,
-    read_message,
-)
-from suture.providers.openai_chat.wire import write_media
-from suture.wires.fields import is_map, list_of, map_of, text_of
+from suture.errors import InputError, ModelServerError
+from suture.providers.openai_chat import stream
+from suture.providers.openai_chat.wire import detail_text, write_media
+from suture.wires.fields import argument_json, is_list, is_map, list_of, map_of, text_of
 from suture.wires.values import KIND
 
-_INSTEAD = ("refusal", "audio", "images", OLD_CALL)
+WIRE = stream.WIRE
+_REASONS = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "model_length": "length"}
+"""What servers say in other words than most."""
+_LISTED, _NAMED = "listed", "named"
+"""Marks in what is kept: the content was a list, though one text says the same; a result carried its tool's name."""
+_SENT_BACK = ("extra_content", _LISTED)
+"""What a later request must say of a reply; other fields that only replies have would be refused there."""
+_EMPTY = tuple((name, "") for name in (*stream.THOUGHTS, "refusal"))
+"""What says nothing: some servers send it with every reply."""
+_CALL = "tool_call"
+"""What a call of a kind that nobody knows is kept under."""
+_INSTEAD = ("refusal", "audio", "images", stream.OLD_CALL)
 """What an assistant message may hold instead of a text."""
 _KINDS = {
     "image_url": ("url", "detail"),
@@ -68,70 +40,157 @@ _KINDS = {
 """The texts in each kind of media, which stand in a field named as its type."""
 
 
-# Parts of a content, read
-
-
-def _read_content(item: Mapping[str, Any]) -> list[UserInputBlock]:
-    content = item.get("content")
-    return [UserInputText(content)] if isinstance(content, str) else [*map(_read_part, list_of(item, "content"))]
-
-
-def _read_part(part: Mapping[str, Any]) -> UserInputBlock:
-    kind = str(part.get("type"))
-    held = part.get(kind)
-    if kind == "text" and isinstance(held, str):
-        return UserInputText(held, extra=keep(WIRE, part, "type", "text"))
-    names = _KINDS.get(kind, ())
-    if not names or not is_map(held) or not all(isinstance(held.get(name, ""), str) for name in names):
-        return unknown(WIRE, part)
-    texts = {name: held[name] for name in names if name in held}
-    if kind == "file":
-        data, known = texts.get("file_data", ""), ["filename", "file_data"]
-        fields = read_url(data)
-        if "base64_data" not in fields:  # an address, or an id: what was said is kept, and said again
-            fields["url"] = data if "://" in data else ""
-            known.remove("file_data")
-        return UserInputFile(name=texts.get("filename", ""), **fields, extra=_keep_both(part, kind, known))
-    if names[0] not in texts or (kind == "input_audio" and len(texts) < 2):
-        return unknown(WIRE, part)
-    extra = _keep_both(part, kind, names)
-    if kind == "input_audio":
-        form = "mpeg" if texts["format"] == "mp3" else texts["format"]
-        return UserInputAudio(base64_data=texts["data"], mime_type=f"audio/{form}", extra=extra)
-    made = USER_MEDIA[kind.removesuffix("_url")]
-    return made(**{**texts, "url": "", **read_url(texts["url"])}, extra=extra)
-
-
-def _keep_both(part: Mapping[str, Any], name: str, known: Collection[str]) -> dict[str, Any]:
-    """Return the `extra` of a part: what neither it nor the object in its field `name` has a place for."""
-    inner = rest_of(map_of(part, name), *known)
-    kept = {**rest_of(part, "type", name), **({name: inner} if inner else {})}
-    return {WIRE: kept} if kept else {}
-
-
 # Messages, read
 
 
-def _read_said(item: Mapping[str, Any]) -> AgenticMessage:
-    role = "user" if item["role"] == "user" else "system"
-    known = ("content",) if item["role"] == "developer" else ("role", "content")
-    return AgenticMessage(role, _read_content(item), extra=keep_rest(item, known))
+class _Reader(contents.ContentReader):
+    wire = WIRE
+
+    def read(self, block: Mapping[str, Any]) -> Any:
+        kind = str(block.get("type"))
+        said = block.get(kind)
+        if kind == "text" and isinstance(said, str):
+            return self.text(said, extra=self.keep(block, "type", kind))
+        if not self.by_model:
+            return self._read_media(block, kind, said)
+        if kind == "refusal" and isinstance(said, str):
+            return native.AssistantGenText(said, extension={kind: True}, extra=self.keep(block, "type", kind))
+        if kind != "thinking" or not is_list(said) or not stream.only_texts(said):
+            return self.unknown(block)
+        text, extension = "".join([piece["text"] for piece in said]), {"wire": WIRE, "field": kind}
+        return native.Reasoning(text, extension=extension, extra=self.keep(block, "type", kind))
+
+    def _read_media(self, part: Mapping[str, Any], kind: str, held: Any) -> Any:
+        names = _KINDS.get(kind, ())
+        if not names or not is_map(held) or not all(isinstance(held.get(name, ""), str) for name in names):
+            return self.unknown(part)
+        texts = {name: held[name] for name in names if name in held}
+        if kind == "file":
+            data, known = texts.get("file_data", ""), ["filename", "file_data"]
+            fields = contents.read_url(data)
+            if "base64_data" not in fields:  # an address, or an id: what was said is kept, and said again
+                fields["url"] = data if "://" in data else ""
+                known.remove("file_data")
+            extra = self._keep_both(part, kind, "type", inner=known)
+            return native.UserInputFile(name=texts.get("filename", ""), **fields, extra=extra)
+        if names[0] not in texts or (kind == "input_audio" and len(texts) < 2):
+            return self.unknown(part)
+        extra = self._keep_both(part, kind, "type", inner=names)
+        if kind == "input_audio":
+            form = "mpeg" if texts["format"] == "mp3" else texts["format"]
+            return native.UserInputAudio(base64_data=texts["data"], mime_type=f"audio/{form}", extra=extra)
+        made = contents.USER_MEDIA[kind.removesuffix("_url")]
+        return made(**{**texts, "url": "", **contents.read_url(texts["url"])}, extra=extra)
+
+    def _keep_both(self, thing: Mapping[str, Any], name: str, *known: str, inner: Collection[str]) -> dict[str, Any]:
+        """Return the `extra` of a thing: what neither it nor the object in its field `name` has a place for."""
+        inside = contents.rest_of(map_of(thing, name), *inner)
+        return self.keep({**contents.rest_of(thing, name, *known), **({name: inside} if inside else {})})
+
+    def keep_rest(self, item: Mapping[str, Any], known: Collection[str], *marks: str) -> dict[str, Any]:
+        """Return the `extra` of what `item` says beside `known`, marked if its content is a list and need not be."""
+        content = item.get("content")
+        listed = [_LISTED] if is_list(content) and stream.only_texts(content) else []
+        return self.keep(item, *known, absent=[*marks, *listed])
+
+    def read_reply(self, item: Mapping[str, Any]) -> native.AgenticMessage:
+        """Return a message of the model's: thought, text, sound, images, calls, in this order."""
+        known = ["role", "content", "tool_calls"]
+        blocks = self._read_thought(item, known)
+        blocks += self.read_content(item) if item.get("content") != "" else []
+        refusal, audio, old = item.get("refusal"), item.get("audio"), item.get(stream.OLD_CALL)
+        if isinstance(refusal, str) and refusal:
+            blocks.append(native.AssistantGenText(refusal, extension={"refusal": True}))
+            known.append("refusal")
+        if is_map(audio) and isinstance(audio.get("data", ""), str):
+            blocks.append(native.AssistantGenAudio(base64_data=audio.get("data", ""), extra=self.keep(audio, "data")))
+            known.append("audio")
+        blocks += self._read_images(item, known)
+        blocks += map(self._read_call, list_of(item, "tool_calls"))
+        if is_map(old):
+            blocks.append(self.unknown({stream.OLD_CALL: old}))
+            known.append(stream.OLD_CALL)
+        return native.AgenticMessage("assistant", blocks, extra=self.keep_rest(item, known))
+
+    def _read_thought(self, item: Mapping[str, Any], known: list[str]) -> list[native.ContentBlock]:
+        found = item.get(stream.DETAILS)
+        details = list(found) if is_list(found) and all(map(is_map, found)) else []
+        field = next((name for name in stream.THOUGHTS if isinstance(item.get(name), str) and item[name]), "")
+        if not field and not details:
+            return []
+        extension: dict[str, Any] = {"wire": WIRE}
+        if field != stream.THOUGHT:
+            extension["field"] = field or stream.DETAILS
+        if details:
+            extension["details"] = details
+            known.append(stream.DETAILS)
+        known.append(field)
+        text = item[field] if field else "".join(map(detail_text, details))
+        signature = next((sign for detail in details if isinstance(sign := detail.get("signature"), str) and sign), "")
+        return [native.Reasoning(text, signature, extension=extension)]
+
+    def _read_images(self, item: Mapping[str, Any], known: list[str]) -> list[native.ContentBlock]:
+        """Return the images that a server sends beside the text, each marked as having come so."""
+        images = item.get("images")
+        images = images if is_list(images) else ()
+        held = [map_of(image, "image_url") for image in images]
+        if not images or not all(len(image) == 1 and isinstance(image.get("url"), str) for image in held):
+            return []
+        known.append("images")
+        extras = [{WIRE: {"index": None, **contents.rest_of(image, "type", "image_url")}} for image in images]
+        found = [contents.read_url(where["url"]) for where in held]
+        return [native.AssistantGenImage(**fields, extra=extra) for fields, extra in zip(found, extras, strict=True)]
+
+    def _read_call(self, call: Mapping[str, Any]) -> native.ContentBlock:
+        kind: Any = call.get("type", "function")
+        held = call.get(kind) if kind in tuple(stream.ARGUMENTS) else None
+        call_id, name = call.get("id") or "", (held.get("name") or "") if is_map(held) else None
+        if not is_map(held) or not isinstance(call_id, str) or not isinstance(name, str):
+            return self.unknown({_CALL: dict(call)})
+        field, is_custom = stream.ARGUMENTS[kind], kind == "custom"
+        extra = self._keep_both(call, kind, "id", "type", "index", inner=("name", field))
+        extra |= {KIND: kind} if is_custom else {}
+        arguments = argument_json(held.get(field, "" if is_custom else None))
+        return native.FunctionToolCall(call_id, name, arguments, extra=extra)
+
+    def read_said(self, item: Mapping[str, Any]) -> native.AgenticMessage:
+        role = "user" if item["role"] == "user" else "system"
+        known = ("content",) if item["role"] == "developer" else ("role", "content")
+        return native.AgenticMessage(role, self.read_content(item), extra=self.keep_rest(item, known))
+
+    def read_result(self, item: Mapping[str, Any]) -> native.AgenticMessage:
+        call_id, name = text_of(item, "tool_call_id"), text_of(item, "name")
+        extra = self.keep_rest(item, ("role", "content", "tool_call_id", "name"), *[_NAMED] * bool(name))
+        result = native.FunctionToolResult(call_id, name, self.read_content(item), extra=extra)
+        return native.AgenticMessage("user", (result,))
+
+    def read_old_result(self, item: Mapping[str, Any]) -> native.AgenticMessage:
+        return native.AgenticMessage("user", (self.unknown(item),))
 
 
-def _read_result(item: Mapping[str, Any]) -> AgenticMessage:
-    call_id, name = text_of(item, "tool_call_id"), text_of(item, "name")
-    extra = keep_rest(item, ("role", "content", "tool_call_id", "name"), *[NAMED] * bool(name))
-    return AgenticMessage("user", (FunctionToolResult(call_id, name, _read_content(item), extra=extra),))
-
-
-_READERS: Mapping[Any, Callable[[Mapping[str, Any]], AgenticMessage]] = {
-    "system": _read_said,
-    "developer": _read_said,
-    "user": _read_said,
-    "assistant": read_message,
-    "tool": _read_result,
-    "function": lambda item: AgenticMessage("user", (unknown(WIRE, item),)),
+_ROLES: Mapping[Any, Callable[[_Reader, Mapping[str, Any]], native.AgenticMessage]] = {
+    **dict.fromkeys(("system", "developer", "user"), _Reader.read_said),
+    "assistant": _Reader.read_reply,
+    "tool": _Reader.read_result,
+    "function": _Reader.read_old_result,
 }
+
+
+def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any]) -> native.ResponseMeta:
+    word = text_of(choice, "finish_reason")
+    if word == "error":
+        raise ModelServerError("the model broke off with an error", provider=WIRE)
+    likely = map_of(choice, "logprobs")  # those of a refusal have no place
+    logprobs = read_logprobs(likely["content"]) if contents.rest_of(likely).keys() == {"content"} else None
+    known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
+    # One server tells what a reply cost in a field of its own.
+    usage = map_of(body, "x_groq").get("usage") if body.get("usage") is None else body["usage"]
+    facts = {
+        **contents.rest_of(body, "object", "choices"),
+        "choice": contents.rest_of(choice, *known),
+        "message": dict(message),
+    }
+    return make_meta(facts, word, _REASONS, None if usage is None else stream.read_usage(usage), logprobs)
 
 
 # Messages, written
@@ -142,35 +201,38 @@ _Placed = Iterable[tuple[str, Any]]
 
 def _is_result(block: Any) -> bool:
     """Tell whether `block` is a message of its own here: a result, or one of the older form."""
-    if isinstance(block, Opaque):
+    if isinstance(block, native.Opaque):
         return block.type == f"{WIRE}.block" and map_of(block.data, "value").get("role") == "function"
-    return isinstance(block, FunctionToolResult | ToolSearchResult)
+    return isinstance(block, native.FunctionToolResult | native.ToolSearchResult)
 
 
-class _Writer(BlockWriter):
+class _Writer(contents.BlockWriter):
     """Writes what the user, the system and the tools say."""
 
     wire = WIRE
 
+    def say(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
+
     def write_result(self, block: Any) -> dict[str, Any]:
-        if isinstance(block, Opaque):
+        if isinstance(block, native.Opaque):
             return dict(block.data["value"])
         kept, block = map_of(block.extra, WIRE), self.tell_found_tools(block)
         if block.is_error:
             self.lose(Lost.ERROR, f"the error flag of {block.call_id or 'a result'}")
-        content = _join_parts(self.write_each(block.content, "content"), as_list=LISTED in kept)
+        content = _join_parts(self.write_each(block.content, "content"), as_list=_LISTED in kept)
         made: dict[str, Any] = {"role": "tool", "tool_call_id": block.call_id, "content": content}
-        if NAMED in kept:
+        if _NAMED in kept:
             made["name"] = block.name
-        return self.put_back(made, without_kind(block.extra, "custom"))
+        return self.put_back(made, contents.without_kind(block.extra, "custom"))
 
     def write_said(self, role: str, blocks: _Placed, *, as_list: bool) -> dict[str, Any]:
         """Return what the user or the system says in `blocks`; the system's is text."""
         parts: list[dict[str, Any] | None] = []
         for self.path, block in blocks:
-            if isinstance(block, Reasoning):
+            if isinstance(block, native.Reasoning):
                 self.lose(Lost.REASONING, "a thought that is not the model's")
-            elif role == "system" and type(block) in MEDIA:
+            elif role == "system" and type(block) in contents.MEDIA:
                 parts.append(self.write_words(block))
             else:
                 parts.append(self.write_part(block))
@@ -178,14 +240,13 @@ class _Writer(BlockWriter):
 
     def write_part(self, block: Any) -> dict[str, Any] | None:
         """Return a block of a user message as a part; `None`, and reported, where there is nothing that says it."""
-        if isinstance(block, Opaque):
+        if isinstance(block, native.Opaque):
             kept = self.unwrap(block)
-            if kept is None or kept.keys() not in ({CALL}, {OLD_CALL}):
+            if kept is None or kept.keys() not in ({_CALL}, {stream.OLD_CALL}):
                 return kept
             return self.lose(Lost.BLOCK, "a call that is not the model's")
-        if isinstance(block, UserInputText | AssistantGenText):
-            self.report_extension(block)
-            return self.put_back({"type": "text", "text": block.text}, block.extra)
+        if isinstance(block, native.UserInputText | native.AssistantGenText):
+            return self.write_text(block)
         return self.write_media(block) or self.write_words(block)
 
     def write_media(self, block: Any) -> dict[str, Any] | None:
@@ -199,14 +260,14 @@ class _Writer(BlockWriter):
 
     def write_words(self, block: Any) -> dict[str, Any] | None:
         """Return words in place of media that cannot stand here, and report it; nothing of any other block."""
-        return {"type": "text", "text": self.tell_media(block)} if type(block) in MEDIA else self.lose_block(block)
+        return self.say(self.tell_media(block)) if type(block) in contents.MEDIA else self.lose_block(block)
 
-    writers: ClassVar = dict.fromkeys((UserInputText, Opaque, *MEDIA), write_part)
+    writers: ClassVar = dict.fromkeys((native.UserInputText, native.Opaque, *contents.MEDIA), write_part)
 
 
 def _join_parts(parts: list[dict[str, Any]], *, as_list: bool) -> str | list[dict[str, Any]]:
     """Return the content that `parts` make: one text, if they are texts and need not be a list."""
-    return parts if as_list or not only_texts(parts) else "\n".join([part["text"] for part in parts])
+    return parts if as_list or not stream.only_texts(parts) else "\n".join([part["text"] for part in parts])
 
 
 class _Reply(_Writer):
@@ -227,7 +288,7 @@ class _Reply(_Writer):
         for self.path, block in blocks:
             part = self.writers.get(type(block), _Writer.write_words)(self, block)
             if part is not None:
-                goes_on = isinstance(block, AssistantGenText) and isinstance(last, AssistantGenText)
+                goes_on = isinstance(block, native.AssistantGenText) and isinstance(last, native.AssistantGenText)
                 self.parts.append(("" if goes_on else "\n", part))
             last = block
         refusals = [pair for pair in self.parts if pair[1].get("type") == "refusal"]
@@ -235,7 +296,7 @@ class _Reply(_Writer):
             self.parts.remove(refusals[0])
             self.fields["refusal"] = refusals[0][1]["refusal"]
         content: Any = [part for _, part in self.parts]
-        if not as_list and only_texts(content):
+        if not as_list and stream.only_texts(content):
             content = "".join([(glue if place else "") + part["text"] for place, (glue, part) in enumerate(self.parts)])
             if not content and (self.calls or any(name in self.fields for name in _INSTEAD)):
                 content = None
@@ -249,27 +310,27 @@ class _Reply(_Writer):
         kind = "refusal" if getattr(block, "extension", {}).get("refusal") else "text"
         return self.put_back({"type": kind, kind: block.text}, block.extra)
 
-    def _write_thought(self, block: Reasoning) -> dict[str, Any] | None:
+    def _write_thought(self, block: native.Reasoning) -> dict[str, Any] | None:
         """Write a thought where it came from; a server that demands one is told any."""
         extension: Mapping[str, Any] = {}
-        if origin_of(block) == WIRE:
+        if contents.origin_of(block) == WIRE:
             extension = block.extension
             self.report_extension(block, "field", "details")
         elif not (self.field and block.text):
             return self.lose(Lost.REASONING, "a thought that was not made here")
-        name, details = self.field or extension.get("field", THOUGHT), extension.get("details", ())
+        name, details = self.field or extension.get("field", stream.THOUGHT), extension.get("details", ())
         if name == "thinking":
             return self.put_back({"type": name, name: [{"type": "text", "text": block.text}]}, block.extra)
         self.report_extras(block.extra)
         if details and not self.field:
-            self.fields[DETAILS] = [*self.fields.get(DETAILS, ()), *details]
+            self.fields[stream.DETAILS] = [*self.fields.get(stream.DETAILS, ()), *details]
         elif details or block.signature:
             self.lose(Lost.FIELD, "the signature of a thought")
-        if name != DETAILS and block.text:
+        if name != stream.DETAILS and block.text:
             self.thoughts.setdefault(name, []).append(block.text)
         return None
 
-    def _write_sound(self, block: AssistantGenAudio) -> dict[str, Any] | None:
+    def _write_sound(self, block: native.AssistantGenAudio) -> dict[str, Any] | None:
         """Write a sound by its id; what it says, where it has none."""
         kept = map_of(block.extra, WIRE)
         if "id" in kept and "audio" not in self.fields:
@@ -279,7 +340,7 @@ class _Reply(_Writer):
         words = self.tell_media(replace(block, extra=told))
         return {"type": "text", "text": kept.get("transcript") or words}
 
-    def _write_image(self, block: AssistantGenImage) -> dict[str, Any] | None:
+    def _write_image(self, block: native.AssistantGenImage) -> dict[str, Any] | None:
         """Write an image beside the text if it came so; another's is told in words."""
         made = self.write_media(block) if WIRE in block.extra else None
         if made is None:
@@ -287,33 +348,36 @@ class _Reply(_Writer):
         self.fields["images"] = [*self.fields.get("images", ()), made]
         return None
 
-    def _write_call(self, block: FunctionToolCall) -> None:
+    def _write_call(self, block: native.FunctionToolCall) -> None:
         """Write a call, of a function or of a custom tool."""
-        given = custom_input(block)
+        given = contents.custom_input(block)
         kind = "function" if given is None else "custom"
-        held = {"name": block.name, ARGUMENTS[kind]: block.arguments if given is None else given}
+        held = {"name": block.name, stream.ARGUMENTS[kind]: block.arguments if given is None else given}
         made, extra = {"id": block.call_id, "type": kind, kind: held}, block.extra
         if given is not None:  # what says that it is of a custom tool has been used
             theirs = map_of(extra, "openai-responses")
-            extra = {**without_kind(extra, kind), **({"openai-responses": {**theirs, "type": None}} if theirs else {})}
+            extra = {
+                **contents.without_kind(extra, kind),
+                **({"openai-responses": {**theirs, "type": None}} if theirs else {}),
+            }
         self.calls.append(self.put_back(made, extra))
 
-    def _write_unknown(self, block: Opaque) -> dict[str, Any] | None:
+    def _write_unknown(self, block: native.Opaque) -> dict[str, Any] | None:
         """Write what was kept whole, where it stood: among the calls, beside them, or among the parts."""
         kept = self.unwrap(block)
-        if kept is None or kept.keys() not in ({CALL}, {OLD_CALL}):
+        if kept is None or kept.keys() not in ({_CALL}, {stream.OLD_CALL}):
             return kept
-        self.calls += [kept[CALL]] if CALL in kept else []
-        self.fields |= kept if OLD_CALL in kept else {}
+        self.calls += [kept[_CALL]] if _CALL in kept else []
+        self.fields |= kept if stream.OLD_CALL in kept else {}
         return None
 
     writers: ClassVar = {
-        **dict.fromkeys((UserInputText, AssistantGenText), _write_text),
-        Reasoning: _write_thought,
-        AssistantGenAudio: _write_sound,
-        AssistantGenImage: _write_image,
-        FunctionToolCall: _write_call,
-        Opaque: _write_unknown,
+        **dict.fromkeys((native.UserInputText, native.AssistantGenText), _write_text),
+        native.Reasoning: _write_thought,
+        native.AssistantGenAudio: _write_sound,
+        native.AssistantGenImage: _write_image,
+        native.FunctionToolCall: _write_call,
+        native.Opaque: _write_unknown,
     }
 
 
@@ -324,7 +388,7 @@ class _RequestForm(RequestForm):
     function = "function"
     head: ClassVar = {"type": "function"}
 
-    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+    def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
         return {"type": "function", "function": {"name": name}}
 
 
@@ -341,6 +405,7 @@ class OpenAIChatCodec(Codec):
     nothing else; and results are messages of their own, where they stand.
 
     >>> from suture.codecs import get_codec
+    >>> from suture.messages import AgenticMessage
     >>> codec = get_codec("openai-chat")
     >>> codec.encode_messages([AgenticMessage.tool_result("call_1", "add", "42")]).payload
     [{'role': 'tool', 'tool_call_id': 'call_1', 'content': '42'}]
@@ -349,14 +414,14 @@ class OpenAIChatCodec(Codec):
     """
 
     name = WIRE
-    folder = ChatReader
+    folder = stream.ChatReader
     request_form = _RequestForm()
 
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+    def write_message(self, message: native.AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
         made: list[dict[str, Any]] = []
         said: int | None = None
-        writer, as_list = _Writer(losses), LISTED in map_of(message.extra, WIRE)
+        writer, as_list = _Writer(losses), _LISTED in map_of(message.extra, WIRE)
         placed = [(f"content_blocks[{place}]", block) for place, block in enumerate(message.content_blocks)]
         for are_results, blocks in groupby(placed, lambda pair: _is_result(pair[1])) if placed else [(False, ())]:
             if are_results:
@@ -372,25 +437,25 @@ class OpenAIChatCodec(Codec):
             said = len(made) if said is None else said
             made.append(item)
         report_meta(message, losses)
-        writer.path, extra, native = "", message.extra, map_of(message.extra, REST)
+        writer.path, extra, kept = "", message.extra, map_of(message.extra, REST)
         if said is None:
             writer.report_extras(extra, "extra")
             return made
-        if set(native) == {"name"} and isinstance(native["name"], str):  # the name of who speaks
-            made[said] |= native
+        if set(kept) == {"name"} and isinstance(kept["name"], str):  # the name of who speaks
+            made[said] |= kept
             extra = {name: value for name, value in extra.items() if name != REST}
         made[said] = writer.put_back(made[said], extra)
         return made
 
-    def read_message(self, item: Any) -> AgenticMessage:
+    def read_message(self, item: Any) -> native.AgenticMessage:
         role = item.get("role") if is_map(item) else None
-        reader = _READERS.get(role) if isinstance(role, str) else None
+        reader = _ROLES.get(role) if isinstance(role, str) else None
         if reader is None:
             found = f"the role {role!r}" if is_map(item) else type(item).__name__
-            raise InputError(f"expected a message of {', '.join(_READERS)}; found {found}", path="role")
-        return reader(item)
+            raise InputError(f"expected a message of {', '.join(_ROLES)}; found {found}", path="role")
+        return reader(_Reader(by_model=role == "assistant"), item)
 
-    def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
+    def learn(self, result: native.FunctionToolResult, call: native.FunctionToolCall) -> native.FunctionToolResult:
         """Return a result, that of a custom call marked as one."""
         kind = call.extra.get(KIND)
         return replace(result, extra={**result.extra, KIND: kind}) if kind else result
@@ -399,5 +464,20 @@ class OpenAIChatCodec(Codec):
         """Return the instruction as the first system message."""
         return [{"role": "system", "content": instruction}] if instruction else []
 
-    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
-        return read_body(body)
+    def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
+        stream.raise_error(body)
+        choice = next(iter(list_of(body, "choices")), dict[str, Any]())
+        if not (message := map_of(choice, "message")):
+            raise InputError("a reply without a message")
+        stream.raise_error(choice)
+        read = _Reader(by_model=True).read_reply(message)
+        rest = map_of(read.extra, WIRE)
+        sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
+        beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}
+        blocks, notes = read.content_blocks, beside.get("annotations")
+        texts = [block for block in blocks if isinstance(block, native.AssistantGenText) and not block.extension]
+        if len(texts) == 1 and is_list(notes) and notes:  # those of the one text stand on it
+            text = replace(texts[0], extension={"annotations": list(beside.pop("annotations"))})
+            blocks = tuple([text if block is texts[0] else block for block in blocks])
+        meta = _read_meta(body, choice, beside)
+        return native.AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})

@@ -1,30 +1,17 @@
-"""Streams of Chat Completions; what replies say of themselves, and the errors that a server reports in them."""
+"""Streams of Chat Completions: chunks folded into the body of a plain response; and what both have in common."""
 
-from binascii import Error, a2b_base64, b2a_base64
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
 
-from suture.codecs.contents import keep, read_url, rest_of, unknown
-from suture.codecs.replies import StreamReader, make_meta, read_failure, read_logprobs, read_usage
-from suture.errors import InputError, ModelServerError
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenAudio,
-    AssistantGenImage,
-    AssistantGenText,
-    ContentBlock,
-    Delta,
-    FunctionToolCall,
-    Reasoning,
-    ResponseMeta,
-    TokenUsage,
-)
+from suture.codecs import replies
+from suture.codecs.contents import rest_of
+from suture.errors import InputError
+from suture.messages import Delta, TokenUsage
 from suture.providers.openai_chat.wire import detail_text
-from suture.wires.fields import argument_json, count_of, is_list, is_map, list_of, map_of, object_of, text_of
-from suture.wires.values import KIND
+from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, object_of, text_of
 
 WIRE = "openai-chat"
 THOUGHT, DETAILS = "reasoning_content", "reasoning_details"
@@ -34,16 +21,6 @@ OLD_CALL = "function_call"
 """Where a call of the older form stands, and what it is kept under."""
 ARGUMENTS = {"function": "arguments", "custom": "input"}
 """Where the arguments of each kind of call stand."""
-_REASONS = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "model_length": "length"}
-"""What servers say in other words than most."""
-LISTED, NAMED = "listed", "named"
-"""Marks in what is kept: the content was a list, though one text says the same; a result carried its tool's name."""
-_SENT_BACK = ("extra_content", LISTED)
-"""What a later request must say of a reply; other fields that only replies have would be refused there."""
-_EMPTY = tuple((name, "") for name in (*THOUGHTS, "refusal"))
-"""What says nothing: some servers send it with every reply."""
-CALL = "tool_call"
-"""What a call of a kind that nobody knows is kept under."""
 _COUNTS = {
     "prompt_tokens": "prompt_tokens",
     "completion_tokens": "completion_tokens",
@@ -57,17 +34,11 @@ _OF_CHOICE = ("index", "delta", "finish_reason", "logprobs", "error")
 _OF_DELTA = ("role", "content", "tool_calls", "audio", DETAILS, OLD_CALL)
 
 
-# Errors
-
-
-def _raise_error(body: Mapping[str, Any]) -> None:
+def raise_error(body: Mapping[str, Any]) -> None:
     """Raise the error that `body`, a reply, an event or a choice, reports; do nothing where it reports none."""
     found = body.get("error") or (body if body.get("object") == "error" else None)
     if found:
-        raise read_failure(WIRE, found)
-
-
-# Whole replies
+        raise replies.read_failure(WIRE, found)
 
 
 def only_texts(parts: Sequence[Any]) -> bool:
@@ -78,132 +49,9 @@ def only_texts(parts: Sequence[Any]) -> bool:
     )
 
 
-def read_message(item: Mapping[str, Any]) -> AgenticMessage:
-    """Return a message of the model's: thought, text, sound, images, calls, in this order."""
-    known = ["role", "content", "tool_calls"]
-    thought = _read_thought(item, known)
-    content, refusal = item.get("content"), item.get("refusal")
-    if isinstance(content, str):
-        said: list[ContentBlock] = [AssistantGenText(content)] if content else []
-    else:
-        said = [*map(_read_reply_part, list_of(item, "content"))]
-    if isinstance(refusal, str) and refusal:
-        said.append(AssistantGenText(refusal, extension={"refusal": True}))
-        known.append("refusal")
-    audio = item.get("audio")
-    if is_map(audio) and isinstance(audio.get("data", ""), str):
-        said.append(AssistantGenAudio(base64_data=audio.get("data", ""), extra=keep(WIRE, audio, "data")))
-        known.append("audio")
-    images = _read_images(item, known)
-    calls = [*map(_read_call, list_of(item, "tool_calls"))]
-    if is_map(item.get(OLD_CALL)):
-        calls.append(unknown(WIRE, {OLD_CALL: item[OLD_CALL]}))
-        known.append(OLD_CALL)
-    return AgenticMessage("assistant", (*thought, *said, *images, *calls), extra=keep_rest(item, known))
-
-
-def _read_thought(item: Mapping[str, Any], known: list[str]) -> list[ContentBlock]:
-    found = item.get(DETAILS)
-    details = list(found) if is_list(found) and all(map(is_map, found)) else []
-    field = next((name for name in THOUGHTS if isinstance(item.get(name), str) and item[name]), "")
-    if not field and not details:
-        return []
-    extension: dict[str, Any] = {"wire": WIRE}
-    if field != THOUGHT:
-        extension["field"] = field or DETAILS
-    if details:
-        extension["details"] = details
-        known.append(DETAILS)
-    known.append(field)
-    text = item[field] if field else "".join(map(detail_text, details))
-    signature = next((sign for detail in details if isinstance(sign := detail.get("signature"), str) and sign), "")
-    return [Reasoning(text, signature, extension=extension)]
-
-
-def _read_reply_part(part: Mapping[str, Any]) -> ContentBlock:
-    kind, said = part.get("type"), part.get(str(part.get("type")))
-    if kind == "thinking" and is_list(said) and only_texts(said):
-        text = "".join([piece["text"] for piece in said])
-        return Reasoning(text, extension={"wire": WIRE, "field": kind}, extra=keep(WIRE, part, "type", kind))
-    if kind not in ("text", "refusal") or not isinstance(said, str):
-        return unknown(WIRE, part)
-    extension = {"refusal": True} if kind == "refusal" else {}
-    return AssistantGenText(said, extension=extension, extra=keep(WIRE, part, "type", kind))
-
-
-def _read_images(item: Mapping[str, Any], known: list[str]) -> list[ContentBlock]:
-    """Return the images that a server sends beside the text, each marked as having come so."""
-    images = item.get("images")
-    if not is_list(images) or not images:
-        return []
-    read: list[ContentBlock] = []
-    for image in images:
-        held = map_of(image, "image_url")
-        if len(held) != 1 or not isinstance(held.get("url"), str):
-            return []
-        extra = {"index": None, **rest_of(image, "type", "image_url")}
-        read.append(AssistantGenImage(**read_url(held["url"]), extra={WIRE: extra}))
-    known.append("images")
-    return read
-
-
-def _read_call(call: Mapping[str, Any]) -> ContentBlock:
-    kind: Any = call.get("type", "function")
-    held = call.get(kind) if kind in tuple(ARGUMENTS) else None
-    call_id, name = call.get("id") or "", (held.get("name") or "") if is_map(held) else None
-    if not is_map(held) or not isinstance(call_id, str) or not isinstance(name, str):
-        return unknown(WIRE, {CALL: dict(call)})
-    inner = rest_of(held, "name", ARGUMENTS[kind])
-    kept = {**rest_of(call, "id", "type", "index", kind), **({kind: inner} if inner else {})}
-    extra = {**({WIRE: kept} if kept else {}), **({KIND: kind} if kind == "custom" else {})}
-    absent = "" if kind == "custom" else None
-    return FunctionToolCall(call_id, name, argument_json(held.get(ARGUMENTS[kind], absent)), extra=extra)
-
-
-def keep_rest(item: Mapping[str, Any], known: Collection[str], *marks: str) -> dict[str, Any]:
-    """Return the `extra` of what `item` says beside `known`, marked if its content is a list and need not be one."""
-    rest, content = {**rest_of(item, *known), **dict.fromkeys(marks)}, item.get("content")
-    if is_list(content) and only_texts(content):
-        rest[LISTED] = None
-    return {WIRE: rest} if rest else {}
-
-
-def read_body(body: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says; of several choices, the first. Raise the error that it reports."""
-    _raise_error(body)
-    choice = next(iter(list_of(body, "choices")), dict[str, Any]())
-    if not (message := map_of(choice, "message")):
-        raise InputError("a reply without a message")
-    _raise_error(choice)
-    read = read_message(message)
-    rest = map_of(read.extra, WIRE)
-    sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
-    beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}
-    blocks, notes = read.content_blocks, beside.get("annotations")
-    texts = [block for block in blocks if isinstance(block, AssistantGenText) and not block.extension]
-    if len(texts) == 1 and is_list(notes) and notes:  # those of the one text stand on it
-        text = replace(texts[0], extension={"annotations": list(beside.pop("annotations"))})
-        blocks = tuple([text if block is texts[0] else block for block in blocks])
-    meta = _read_meta(body, choice, beside)
-    return AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})
-
-
-def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any]) -> ResponseMeta:
-    word = text_of(choice, "finish_reason")
-    if word == "error":
-        raise ModelServerError("the model broke off with an error", provider=WIRE)
-    likely = map_of(choice, "logprobs")  # those of a refusal have no place
-    logprobs = read_logprobs(likely["content"]) if rest_of(likely).keys() == {"content"} else None
-    known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
-    # One server tells what a reply cost in a field of its own.
-    usage = map_of(body, "x_groq").get("usage") if body.get("usage") is None else body["usage"]
-    facts = {**rest_of(body, "object", "choices"), "choice": rest_of(choice, *known), "message": dict(message)}
-    return make_meta(facts, word, _REASONS, None if usage is None else _read_usage(usage), logprobs)
-
-
-def _read_usage(usage: Any) -> TokenUsage:
+def read_usage(usage: Any) -> TokenUsage:
     """Return what a reply cost; some servers count what was thought in the total alone."""
-    read = read_usage(usage, _COUNTS)
+    read = replies.read_usage(usage, _COUNTS)
     completion = max(read.completion_tokens, read.total_tokens - read.prompt_tokens)
     return replace(read, completion_tokens=completion, total_tokens=read.prompt_tokens + completion)
 
@@ -211,7 +59,7 @@ def _read_usage(usage: Any) -> TokenUsage:
 # Streams
 
 
-class ChatReader(StreamReader):
+class ChatReader(replies.StreamReader):
     """Folds chunks into the body of a plain response. Nothing is joined before the end.
 
     >>> from suture.codecs import get_codec
@@ -239,9 +87,13 @@ class ChatReader(StreamReader):
             return None
         message: dict[str, Any] = {**self._message.join(), "role": "assistant", "content": self._content.join()}
         audio = {name: value for name, value in self._audio.join().items() if value != ""}
+        sound = self._audio.texts.get("data", [])
+        if any(piece.endswith("=") for piece in sound[:-1]):  # a server has encoded each piece alone
+            with suppress(InputError):
+                audio["data"] = replies.join_base64(sound)
         found = {
             DETAILS: [detail.join() for detail in self._details.all],
-            "audio": audio | _join_sound(self._audio.texts.get("data", ())),
+            "audio": audio,
             OLD_CALL: self._old_call.join(),
             "tool_calls": [call.join() for call in self._calls.all],
         }
@@ -252,7 +104,7 @@ class ChatReader(StreamReader):
         return {**self._head.join(), "object": "chat.completion", "choices": [choice], "usage": self._usage}
 
     def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
-        _raise_error(event)
+        raise_error(event)
         self._head.add(event)
         for place, choice in enumerate(list_of(event, "choices")):
             index = choice.get("index")
@@ -260,11 +112,11 @@ class ChatReader(StreamReader):
                 yield from self._add_choice(choice)
         usage = event.get("usage")
         if usage is not None:
-            yield Delta(usage=_read_usage(usage))
+            yield Delta(usage=read_usage(usage))
             self._usage = usage
 
     def _add_choice(self, choice: Mapping[str, Any]) -> list[Delta]:
-        _raise_error(choice)
+        raise_error(choice)
         self._choice.add(choice)
         self._reason = text_of(choice, "finish_reason") or self._reason
         logprobs = object_of(choice, "logprobs", optional=True)
@@ -293,6 +145,9 @@ class _Pieces:
     What is `known` is somebody else's.
     """
 
+    chunk = 0
+    """Which one it began in, where that matters."""
+
     def __init__(self, known: Collection[str] = (), growing: Collection[str] = ()) -> None:
         self.texts: dict[str, list[str]] = {}
         self.fields: dict[str, Any] = {}
@@ -320,28 +175,12 @@ class _Pieces:
         return self.fields | {name: "".join(texts) for name, texts in self.texts.items()}
 
 
-def _join_sound(data: Sequence[str]) -> dict[str, str]:
-    """Return the data of a sound, where a server has encoded each piece of it alone."""
-    if any(piece.endswith("=") for piece in data[:-1]):
-        with suppress(Error, ValueError):
-            return {"data": b2a_base64(b"".join(map(a2b_base64, data)), newline=False).decode()}
-    return {}
-
-
-class _Detail(_Pieces):
-    """One of the details of a thought, and the chunk in which it began."""
-
-    def __init__(self, chunk: int) -> None:
-        super().__init__(growing=("text", "summary", "data"))
-        self.chunk = chunk
-
-
 class _Details:
     """The details of a thought, signed or encrypted: each is sent back whole, or it is refused."""
 
     def __init__(self) -> None:
-        self.all: list[_Detail] = []
-        self._by_place: dict[tuple[str, str], _Detail] = {}
+        self.all: list[_Pieces] = []
+        self._by_place: dict[tuple[str, str], _Pieces] = {}
         self._chunk = 0
 
     def add(self, details: Sequence[Mapping[str, Any]]) -> None:
@@ -351,11 +190,12 @@ class _Details:
             place = repr(detail.get("type")), repr(detail.get("index"))
             held = self._by_place.get(place)
             if held is None or not self._goes_on(held, detail):
-                held = self._by_place[place] = _Detail(self._chunk)
+                held = self._by_place[place] = _Pieces(growing=("text", "summary", "data"))
+                held.chunk = self._chunk
                 self.all.append(held)
             held.add(detail)
 
-    def _goes_on(self, held: _Detail, detail: Mapping[str, Any]) -> bool:
+    def _goes_on(self, held: _Pieces, detail: Mapping[str, Any]) -> bool:
         """Tell whether `detail`, of the same type and index, may be a piece of `held`."""
         if detail.get("index") is None and (held is not self.all[-1] or held.fields.get("signature")):
             return False  # without an index, it can only be the last one, and a signature ends that
@@ -462,7 +302,7 @@ class _Calls:
         held = object_of(piece, field, optional=True)
         name, said = text_of(held, "name"), held.get(ARGUMENTS[field])
         arguments = argument_json(said) if is_map(said) else text_of(held, ARGUMENTS[field])
-        index = None if piece.get("index") is None else count_of(piece, "index")
+        index = None if piece.get("index") is None else expect(piece["index"], int, "a whole number", "index")
         bare = piece.get("id") is None and held.get("name") is None
         call = self._last = self._find(index, call_id, name, bare=bare)
         call.kind = call.kind or kind or ("custom" if field == "custom" else "")

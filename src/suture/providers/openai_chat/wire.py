@@ -10,29 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from suture import messages as native
 from suture.errors import InputError
-from suture.messages import (
-    AssistantGenAudio,
-    AssistantGenImage,
-    AssistantGenVideo,
-    AudioPart,
-    Delta,
-    FilePart,
-    ImagePart,
-    Opaque,
-    Part,
-    ReasoningPart,
-    TextPart,
-    TokenUsage,
-    ToolResult,
-    ToolSearchPart,
-    UserInputAudio,
-    UserInputFile,
-    UserInputImage,
-    UserInputVideo,
-    VideoPart,
-)
-from suture.wires.chat import SAID, THOUGHT, ChatWire, gather
+from suture.wires import values
 from suture.wires.fields import (
     NO_OBJECT,
     argument_text,
@@ -54,23 +34,8 @@ from suture.wires.fields import (
     without,
     word,
 )
-from suture.wires.parts import Form, Telling, data_of, in_words, part_list, plain, text_block, typed_text
-from suture.wires.values import (
-    MEDIA,
-    OTHER,
-    TEXT,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    View,
-    is_plain_text,
-    iterate,
-)
-from suture.wires.wire import ItemWire
+from suture.wires.parts import MEDIA, Form, Telling, data_of, in_words, part_list, plain, text_block, typed_text
+from suture.wires.wire import SAID, THOUGHT, ChatWire, ItemWire, gather
 
 _ROLES = {
     "system": "system",
@@ -86,20 +51,15 @@ _QUIET = frozenset(("user", "system", "developer"))
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 _OWN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "refusal", "audio")
 _KINDS = {
-    "text": TEXT,
-    "refusal": TEXT,
-    "image_url": MEDIA,
-    "input_audio": MEDIA,
-    "video_url": MEDIA,
-    "file": MEDIA,
+    "text": values.TEXT,
+    "refusal": values.TEXT,
+    "image_url": values.MEDIA,
+    "input_audio": values.MEDIA,
+    "video_url": values.MEDIA,
+    "file": values.MEDIA,
 }
 _OWN_PARTS = frozenset(_KINDS)
-MEDIA_TYPES: Mapping[Any, str] = {
-    **dict.fromkeys((ImagePart, UserInputImage, AssistantGenImage), "image_url"),
-    **dict.fromkeys((VideoPart, UserInputVideo, AssistantGenVideo), "video_url"),
-    **dict.fromkeys((AudioPart, UserInputAudio, AssistantGenAudio), "input_audio"),
-    **dict.fromkeys((FilePart, UserInputFile), "file"),
-}
+_MEDIA_TYPES = {"image": "image_url", "video": "video_url", "audio": "input_audio", "file": "file"}
 """The type of the part that native media are written as, with a field of the same name in it."""
 _MIME_TYPES = {"image_url": "image/png", "video_url": "video/mp4", "input_audio": "audio/wav"}
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
@@ -110,12 +70,13 @@ _CAUTIOUS = frozenset(("tool-then-user", "model-first", "late-system", "result-n
 def write_media(media: Any) -> dict[str, Any] | None:
     """Return native media as a part; `None` where Chat Completions cannot hold them, and of all that are no media.
 
+    >>> from suture.messages import AudioPart, ImagePart
     >>> write_media(ImagePart(base64_data="iVBO"))
     {'type': 'image_url', 'image_url': {'url': 'data:image/png;base64,iVBO'}}
     >>> write_media(AudioPart(url="https://example.com/a.ogg")) is None
     True
     """
-    kind = MEDIA_TYPES.get(media.__class__, "")
+    kind = _MEDIA_TYPES.get(MEDIA.get(media.__class__, ""), "")
     data = data_of(media, _MIME_TYPES.get(kind, "application/octet-stream")) if kind else None
     fields: dict[str, Any] | None = None
     if kind == "input_audio" and data:
@@ -150,14 +111,15 @@ class OpenAIChatWire(ItemWire, ChatWire):
     glances_at_rules = True
     has_fields = True
     alternates = False
+    kinds = _KINDS
     form = Form(typed_text("text"), text_block("text"), write_media)
 
     arranges = frozenset(("split-turn", "media-in-result", "missing-field", "missing-result-name"))
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912 - the hot loop
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:  # noqa: C901, PLR0912 - the hot loop
         if demands.problems & _CAUTIOUS:
             return start
-        place, rest = start, iterate(messages, start, demands.stop)
+        place, rest = start, values.iterate(messages, start, demands.stop)
         quiet = _QUIET - {"developer"} if "developer-role" in demands.problems else _QUIET
         names, limit, match_id, field = demands.names, demands.limit, demands.match_id, demands.field
         try:
@@ -171,7 +133,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
                     break
                 if role == "assistant":
                     calls = message.get("tool_calls")
-                    if "function_call" in message or (field and not is_plain_text(message.get(field))):
+                    if "function_call" in message or (field and not values.is_plain_text(message.get(field))):
                         break
                 elif role not in quiet:
                     break
@@ -204,8 +166,8 @@ class OpenAIChatWire(ItemWire, ChatWire):
             pass
         return place
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        made = iterate(messages, start, stop)
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        made = values.iterate(messages, start, stop)
         return [call["id"] for message in made if "tool_calls" in message for call in message["tool_calls"] or ()]
 
     def claims(self, message: Any) -> bool | None:
@@ -227,11 +189,11 @@ class OpenAIChatWire(ItemWire, ChatWire):
             return False
         return True if kinds - {"text"} else None
 
-    def view(self, message: Any, index: int | None = None) -> View:
+    def view(self, message: Any, index: int | None = None) -> values.View:
         if index is None and message.__class__ is dict and message.get("role") == "tool":  # most often it is this
             call_id, name, content = message.get("tool_call_id"), message.get("name", ""), message.get("content")
             if call_id.__class__ is name.__class__ is content.__class__ is str:
-                return View("tool", (), (Result(call_id, name, content),))
+                return values.View("tool", (), (values.Result(call_id, name, content),))
         role = word(message, "role")
         if isinstance(message, Struct):
             raise self.fault(index, "", "a native message is among messages of another type")
@@ -247,24 +209,26 @@ class OpenAIChatWire(ItemWire, ChatWire):
                 check_value(parts, index, "content")
         if role == "tool":
             call_id = text_of(message, "tool_call_id", index)
-            return View("tool", (), (Result(call_id, text_of(message, "name", index), content),))
+            return values.View("tool", (), (values.Result(call_id, text_of(message, "name", index), content),))
         if role == "function":
-            return View("tool", (), (Result("", text_of(message, "name", index), content, _OLD),))
+            return values.View("tool", (), (values.Result("", text_of(message, "name", index), content, _OLD),))
         if role != "assistant":
-            return View(_ROLES[role])
+            return values.View(_ROLES[role])
         calls = self._calls(message, index)
         speaks = calls or any(get(message, field) is not None for field in ("refusal", "audio", "reasoning_details"))
-        return View(role, calls, empty=not speaks and says_nothing(content), blank=not speaks and is_blank(content))
+        return values.View(
+            role, calls, empty=not speaks and says_nothing(content), blank=not speaks and is_blank(content)
+        )
 
-    def arguments_ok(self, call: Call) -> bool:
+    def arguments_ok(self, call: values.Call) -> bool:
         """Tell whether the arguments are the text of an object; a custom tool takes any text."""
         return call.kind == _CUSTOM or super().arguments_ok(call)
 
-    def family(self, thing: Call | Result) -> str:
+    def family(self, thing: values.Call | values.Result) -> str:
         """Return whether a call or result is of the older form."""
         return _OLD if thing.kind == _OLD else ""
 
-    def has_id(self, call: Call) -> bool:
+    def has_id(self, call: values.Call) -> bool:
         return call.kind != _OLD
 
     def tell(self, message: Any, telling: Telling) -> None:
@@ -283,14 +247,8 @@ class OpenAIChatWire(ItemWire, ChatWire):
                 telling.media += 1
                 telling.say(get(sound, "transcript"))
 
-    def kind(self, block: Any) -> str:
-        return _KINDS.get(word(block, "type") or "", OTHER)
-
-    def block_words(self, block: Any) -> Any:
-        return get(block, "refusal" if word(block, "type") == "refusal" else "text")
-
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {
             "developer-role": _as_system,
             "no-content": _with_content,
@@ -298,10 +256,10 @@ class OpenAIChatWire(ItemWire, ChatWire):
             "custom-call": _without_custom_calls,
         }
 
-    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
+    def edit(self, message: Any, calls: Mapping[int, values.CallEdit], results: Mapping[int, values.ResultEdit]) -> Any:
         made = get(message, "tool_calls") or ()
         if calls and made:
-            changed = [_write_call(call, calls.get(position, CallEdit())) for position, call in enumerate(made)]
+            changed = [_write_call(call, calls.get(position, values.CallEdit())) for position, call in enumerate(made)]
             message = put(message, tool_calls=changed)
         if len(made) in calls:  # that of the older form comes last
             function = _write_function(get(message, "function_call"), calls[len(made)])
@@ -313,14 +271,11 @@ class OpenAIChatWire(ItemWire, ChatWire):
             message = put(message, **given(tool_call_id=own_id, name=edit.name, content=content))
         return message
 
-    def placeholder(self, piece: Piece) -> Any:
-        call = piece.call or Call("", "")
+    def placeholder(self, piece: values.Piece) -> Any:
+        call = piece.call or values.Call("", "")
         if call.kind == _OLD:
             return {"role": "function", "name": call.name, "content": piece.text}
         return {"role": "tool", "tool_call_id": call.id, "content": piece.text}
-
-    def speak(self, role: str, text: str) -> Any:
-        return {"role": role, "content": text}
 
     def without_thinking(self, message: Any) -> Any | None:
         if word(message, "role") != "assistant" or not any(get(message, field) is not None for field in _THOUGHTS):
@@ -331,7 +286,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
     def with_text(self, message: Any, text: str) -> Any:
         content = get(message, "content")
-        media = [part for part in content if self.kind(part) != TEXT] if is_list(content) else []
+        media = [part for part in content if self.kind(part) != values.TEXT] if is_list(content) else []
         return put(message, content=[{"type": "text", "text": text}, *media] if media else text)
 
     def as_role(self, message: Any, role: str) -> Any:
@@ -350,14 +305,18 @@ class OpenAIChatWire(ItemWire, ChatWire):
         """Return a user message of a text, or of parts: native ones, or dicts, which stay as they are."""
         return {"role": "user", "content": content if isinstance(content, str) else _write_content(content)}
 
-    def result(self, call: Call, result: ToolResult) -> dict[str, Any]:
+    def result(self, call: values.Call, result: native.ToolResult) -> dict[str, Any]:
         """Return the tool message that answers `call`; that it failed has no field here."""
-        content = _write_result(result.parts)
+        parts, media = result.parts, [write_media(part) for part in result.parts]
+        content: Any = "\n".join([in_words(part) for part in parts])
+        if any(media):
+            texts = [{"type": "text", "text": in_words(part)} for part in parts]
+            content = [form or text for form, text in zip(media, texts, strict=True)]
         if call.kind == _OLD:
             return {"role": "function", "name": call.name, "content": content}
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
-    def join(self, deltas: Sequence[Delta]) -> dict[str, Any] | None:
+    def join(self, deltas: Sequence[native.Delta]) -> dict[str, Any] | None:
         """Return the assistant message that these pieces make; what it cost has no field here."""
         reply = gather(deltas)
         if not reply.runs:
@@ -370,15 +329,15 @@ class OpenAIChatWire(ItemWire, ChatWire):
         thought = reply.words(THOUGHT)
         return message | given(reasoning_content=thought or None, tool_calls=calls or None)
 
-    def deltas(self, message: Any) -> list[Delta]:
+    def deltas(self, message: Any) -> list[native.Delta]:
         view = self.view(message)
         self.wants_assistant(view.role)
         thought, text = text_of(message, "reasoning_content"), self.text(message)
-        pieces = [Delta(reasoning=thought)] if thought else []
-        pieces += [Delta(text)] if text else []
+        pieces = [native.Delta(reasoning=thought)] if thought else []
+        pieces += [native.Delta(text)] if text else []
         for place, call in enumerate(view.calls):
             arguments = call.arguments if isinstance(call.arguments, str) else json_text(call.arguments or {})
-            pieces.append(Delta(call_index=place, call_id=call.id, name=call.name, arguments=arguments))
+            pieces.append(native.Delta(call_index=place, call_id=call.id, name=call.name, arguments=arguments))
         return pieces
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
@@ -396,7 +355,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         others = (get(message, "refusal"), get(get(message, "audio"), "transcript"))
         return "\n".join(said or [text for text in others if isinstance(text, str)])
 
-    def usage(self, message: Any) -> TokenUsage | None:
+    def usage(self, message: Any) -> native.TokenUsage | None:
         """Return nothing: what a reply cost stands beside the message here, not in it."""
         return None
 
@@ -411,7 +370,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
             raise self.fault(None, "", f"expected a message, found {type(value).__name__}")
         return value  # pyright: ignore[reportUnknownVariableType]
 
-    def calls(self, message: Any) -> tuple[Call, ...]:
+    def calls(self, message: Any) -> tuple[values.Call, ...]:
         made: Any = message.get("tool_calls") if message.__class__ is dict else None
         if made.__class__ is list and message.get("role") == "assistant" and message.get("function_call") is None:
             calls = [_plain_call(call) for call in made]  # most often they are all of the usual form
@@ -419,7 +378,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
                 return tuple(calls)  # pyright: ignore[reportReturnType]
         return self._calls(message, None) if get(message, "role") == "assistant" else ()
 
-    def _calls(self, message: Any, index: int | None) -> tuple[Call, ...]:
+    def _calls(self, message: Any, index: int | None) -> tuple[values.Call, ...]:
         """Return the calls of `message`; one in the older form comes last."""
         made = get(message, "tool_calls")
         if made is not None:
@@ -428,11 +387,11 @@ class OpenAIChatWire(ItemWire, ChatWire):
         old = inner(message, "function_call", index)
         if old is not None:
             name = text_of(old, "name", index, "function_call")
-            calls.append(Call("", name, argument_text(old, index, "function_call"), _OLD))
+            calls.append(values.Call("", name, argument_text(old, index, "function_call"), _OLD))
         return tuple(calls)
 
 
-def _are_new(calls: list[Any], demands: Demands) -> bool:
+def _are_new(calls: list[Any], demands: values.Demands) -> bool:
     """Tell whether no two calls share an id, nor one with a call before, where that matters; note their ids."""
     ids = {call["id"]: None for call in calls}
     if len(ids) < len(calls) or (demands.used and not demands.used.keys().isdisjoint(ids)):
@@ -441,17 +400,17 @@ def _are_new(calls: list[Any], demands: Demands) -> bool:
     return True
 
 
-def _plain_call(call: Any) -> Call | None:
+def _plain_call(call: Any) -> values.Call | None:
     """Return one call of `tool_calls` in its usual form; nothing for any other."""
     function: Any = call.get("function") if call.__class__ is dict else None
     if function.__class__ is dict and call.get("type") == "function":
         call_id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
         if call_id.__class__ is name.__class__ is arguments.__class__ is str:
-            return Call(call_id, name, arguments)
+            return values.Call(call_id, name, arguments)
     return None
 
 
-def _read_call(call: Any, index: int | None, path: str) -> Call:
+def _read_call(call: Any, index: int | None, path: str) -> values.Call:
     """Return one call of `tool_calls`."""
     made = _plain_call(call) if index is None else None
     if made is not None:
@@ -459,12 +418,12 @@ def _read_call(call: Any, index: int | None, path: str) -> Call:
     call_id = text_of(call, "id", index, path)
     if word(call, "type") == _CUSTOM:
         custom = inner(call, "custom", index, path)
-        return Call(call_id, text_of(custom, "name", index, path), get(custom, "input"), _CUSTOM)
+        return values.Call(call_id, text_of(custom, "name", index, path), get(custom, "input"), _CUSTOM)
     function = inner(call, "function", index, path)
-    return Call(call_id, text_of(function, "name", index, path), argument_text(function, index, path))
+    return values.Call(call_id, text_of(function, "name", index, path), argument_text(function, index, path))
 
 
-def _write_call(call: Any, edit: CallEdit) -> Any:
+def _write_call(call: Any, edit: values.CallEdit) -> Any:
     """Return a call of `tool_calls` with `edit` done to it."""
     field = _CUSTOM if word(call, "type") == _CUSTOM else "function"
     inner = get(call, field)
@@ -473,7 +432,7 @@ def _write_call(call: Any, edit: CallEdit) -> Any:
     return call if edit.id is None else put(call, id=edit.id)
 
 
-def _write_function(function: Any, edit: CallEdit) -> Any:
+def _write_function(function: Any, edit: values.CallEdit) -> Any:
     """Return what a call calls, or a call of the older form, with `edit` done to it."""
     fields = given(name=edit.name, arguments=edit.arguments)
     return put(function, **fields) if fields else function
@@ -483,46 +442,35 @@ def _write_content(content: Any) -> list[Any]:
     """Return native parts as parts; those that are dicts stay as they are."""
     made: list[Any] = []
     for place, part in enumerate(part_list(content)):
-        form = part if is_map(part) else dict(part.data) if isinstance(part, Opaque) else write_media(part)
-        if isinstance(part, TextPart | ReasoningPart | ToolSearchPart):
+        form = part if is_map(part) else dict(part.data) if isinstance(part, native.Opaque) else write_media(part)
+        if isinstance(part, native.TextPart | native.ReasoningPart | native.ToolSearchPart):
             form = {"type": "text", "text": in_words(part)}
         if form is None:
-            lacking = " without base64_data" if part.__class__ in MEDIA_TYPES else ""
+            lacking = " without base64_data" if part.__class__ in MEDIA else ""
             raise InputError(f"{type(part).__name__}{lacking} has no form on openai-chat", path=f"content[{place}]")
         made.append(form)
     return made
 
 
-def _write_result(parts: Sequence[Part]) -> str | list[Any]:
-    """Return what a tool gave: one text, or parts where there are media."""
-    if len(parts) == 1 and parts[0].__class__ is TextPart:
-        return in_words(parts[0])
-    media = [write_media(part) for part in parts]
-    texts = [in_words(part) for part in parts]
-    if not any(media):
-        return "\n".join(texts)
-    return [form or {"type": "text", "text": text} for form, text in zip(media, texts, strict=True)]
-
-
-def _as_system(message: Any, view: View) -> Any:
+def _as_system(message: Any, view: values.View) -> Any:
     """Return a developer's message as the system's."""
     return put(message, role="system") if view.role == "system" and word(message, "role") == "developer" else message
 
 
-def _with_content(message: Any, view: View) -> Any:
+def _with_content(message: Any, view: values.View) -> Any:
     """Return a message that says nothing with empty content: only one with calls may have none."""
     content = get(message, "content")
     missing = content is None or (is_list(content) and not content and view.role != "assistant")
     return put(message, content="") if missing and view.role != "assistant" else message
 
 
-def _without_empty_calls(message: Any, view: View) -> Any:
+def _without_empty_calls(message: Any, view: values.View) -> Any:
     """Return a message without an empty list of calls."""
     empty = view.role == "assistant" and is_map(message) and message.get("tool_calls") == []
     return without(message, "tool_calls") if empty else message
 
 
-def _without_custom_calls(message: Any, view: View) -> Any:
+def _without_custom_calls(message: Any, view: values.View) -> Any:
     """Return nothing for a message that calls a custom tool: such a call cannot be put in another form."""
     return None if any(call.kind == _CUSTOM for call in view.calls) else message
 

@@ -5,49 +5,12 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from suture import messages as native
+from suture.codecs import contents
 from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, report_meta
-from suture.codecs.contents import (
-    MEDIA,
-    BlockWriter,
-    custom_input,
-    rest_of,
-    without_kind,
-)
 from suture.codecs.requests import SCHEMA, RequestForm
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenImage,
-    AssistantGenText,
-    FrozenMap,
-    FunctionToolCall,
-    FunctionToolResult,
-    MCPToolResult,
-    Opaque,
-    Reasoning,
-    ToolInfo,
-    ToolSearchResult,
-    UserInputAudio,
-    UserInputFile,
-    UserInputImage,
-    UserInputText,
-)
-from suture.providers.openai_responses.items import (
-    APPROVALS,
-    FUNCTION,
-    INPUTS,
-    ITEM,
-    KINDS,
-    KNOWN_BY_ID,
-    NEEDS,
-    PART,
-    SERVICE_ITEMS,
-    TOOL_OUTPUTS,
-    WIRE,
-    WITHOUT_ID,
-    own_type,
-    text_type,
-)
-from suture.providers.openai_responses.stream import ResponsesReader, read_items, read_reply
+from suture.providers.openai_responses import items as table
+from suture.providers.openai_responses.stream import ResponsesReader
 from suture.providers.openai_responses.wire import CallType
 from suture.wires.fields import given, is_map, map_of, parse_json, text_of
 from suture.wires.parts import Data, data_of
@@ -57,25 +20,27 @@ _NO_CITATION: dict[str, Any] = {"annotations": []}
 
 
 class _RequestForm(RequestForm):
-    wire = WIRE
+    wire = table.WIRE
     paths: ClassVar = {"max_tokens": "max_output_tokens"}
     without = ("top_k", "seed", "stop")
     answer: ClassVar = {"text": {"format": {"type": "json_schema", "name": "answer", "schema": SCHEMA}}}
     head: ClassVar = {"type": "function"}
 
-    def write_name(self, name: str, tools: Sequence[ToolInfo]) -> dict[str, Any]:
+    def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
         """Return the choice of one tool: by its name or, of the service's own, by its type."""
-        kind = next((own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
+        kind = next((table.own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
         return {"type": kind, "name": name} if kind in {"function", "custom"} else {"type": kind}
 
-    def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
+    def write_function(self, tool: native.ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return a function, which says whether its schema is strict."""
         return super().write_function(tool, {"strict": False, **own})
 
-    def read_function(self, function: Mapping[str, Any], marks: Mapping[str, Any] = FrozenMap()) -> ToolInfo:
+    def read_function(
+        self, function: Mapping[str, Any], marks: Mapping[str, Any] = native.FrozenMap()
+    ) -> native.ToolInfo:
         strict = function.get("strict")
         marks = {"strict": None} if strict is None else {}
-        return super().read_function(rest_of(function, "" if strict else "strict"), marks)
+        return super().read_function(contents.rest_of(function, "" if strict else "strict"), marks)
 
 
 class OpenAIResponsesCodec(Codec):
@@ -97,26 +62,27 @@ class OpenAIResponsesCodec(Codec):
     - What was made after reasoning that is no longer in its message goes without its id.
     - A function says whether its schema is strict, and has one; `input` is a list.
 
+    >>> from suture.messages import AgenticMessage
     >>> codec = OpenAIResponsesCodec()
     >>> codec.encode_messages([AgenticMessage.tool_result("call_1", "add", "42")]).payload
     [{'type': 'function_call_output', 'call_id': 'call_1', 'output': '42'}]
     """
 
-    name: ClassVar[str] = WIRE
+    name: ClassVar[str] = table.WIRE
     messages_field: ClassVar[str] = "input"
     folder = ResponsesReader
     request_form = _RequestForm()
     system_field = "instructions"
 
-    def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
+    def write_message(self, message: native.AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
         """Return the items that `message` is."""
         report_meta(message, losses)
         return _Writer(message, losses, stored=self.store).write()
 
-    def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        return self.link(read_items(items))
+    def read_messages(self, items: Sequence[Any]) -> list[native.AgenticMessage]:
+        return self.link(table.read_items(items))
 
-    def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
+    def learn(self, result: native.FunctionToolResult, call: native.FunctionToolCall) -> native.FunctionToolResult:
         return replace(result, name=call.name or result.name)
 
     def encode_request(self, request: Request) -> Encoded:
@@ -133,22 +99,22 @@ class OpenAIResponsesCodec(Codec):
         text = {"input": [{"role": "user", "content": content}]} if isinstance(content, str) else {"input": content}
         return super().read_request({**body, **text})
 
-    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
+    def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[native.AgenticMessage]]:
         return text_of(body, "instructions"), []
 
-    def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
-        return read_reply(body)
+    def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
+        return table.read_reply(body)
 
 
 # Messages
 
 
-class _Writer(BlockWriter):
+class _Writer(contents.BlockWriter):
     """Writes one message as items, one after another. Parts are collected until something else comes."""
 
-    wire = WIRE
+    wire = table.WIRE
 
-    def __init__(self, message: AgenticMessage, losses: Losses, *, stored: bool) -> None:
+    def __init__(self, message: native.AgenticMessage, losses: Losses, *, stored: bool) -> None:
         super().__init__(losses)
         self._message, self._stored = message, stored
         self._by_model = message.role == "assistant"
@@ -167,11 +133,11 @@ class _Writer(BlockWriter):
         for place, block in enumerate(self._message.content_blocks):
             self.path = f"content_blocks[{place}]"
             kind = type(block)
-            is_item = kind in self.writers or kind in {MCPToolResult, ToolSearchResult}
-            if isinstance(block, Opaque):
-                is_item = PART not in map_of(block.extra, WIRE)
-            elif isinstance(block, AssistantGenImage):
-                is_item = bool(own_type(block.extra))
+            is_item = kind in self.writers or kind in {native.MCPToolResult, native.ToolSearchResult}
+            if isinstance(block, native.Opaque):
+                is_item = table.PART not in map_of(block.extra, table.WIRE)
+            elif isinstance(block, native.AssistantGenImage):
+                is_item = bool(table.own_type(block.extra))
             if is_item:
                 self._flush()
                 self._add(block)
@@ -182,15 +148,18 @@ class _Writer(BlockWriter):
 
     def put_back(self, made: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
         """Return what was made of a block with what was kept of it, without our marks."""
-        own = extra.get(WIRE)
+        own = extra.get(table.WIRE)
         if is_map(own):
-            extra = {**extra, WIRE: {name: own[name] for name in own if name not in {ITEM, NEEDS, PART}}}
+            extra = {
+                **extra,
+                table.WIRE: {name: own[name] for name in own if name not in {table.ITEM, table.NEEDS, table.PART}},
+            }
         return super().put_back(made, extra, inside)
 
     def _add(self, block: Any) -> None:
         """Put down what is an item of its own; what a tool of the service gave may belong into the item before."""
         before = self._items[-1] if self._items else {}
-        given, _ = TOOL_OUTPUTS.get(before.get("type", ""), (None, ()))
+        given, _ = table.TOOL_OUTPUTS.get(before.get("type", ""), (None, ()))
         if given is not None and isinstance(block, given.block) and block.call_id == before.get("id"):
             self._items[-1] = self.put_back({**before, **given.write(block)}, block.extra)
             return
@@ -198,15 +167,15 @@ class _Writer(BlockWriter):
         write = self.writers.get(type(told))
         item = None if write is None else write(self, told)
         if item is None:
-            if not isinstance(block, Reasoning | Opaque):
+            if not isinstance(block, native.Reasoning | native.Opaque):
                 self.lose_block(block)
             return
         kind, item_id = item.get("type"), item.get("id")
         if kind == "reasoning":
             self._thoughts.add(item_id)
-        if item_id is not None and self._is_unknown(map_of(block.extra, WIRE), kind):
+        if item_id is not None and self._is_unknown(map_of(block.extra, table.WIRE), kind):
             del item["id"]
-            if kind in KNOWN_BY_ID:
+            if kind in table.KNOWN_BY_ID:
                 self.lose(Lost.BLOCK, f"{kind} {item_id}")
                 return
             if kind == "reasoning" and not item.get("encrypted_content") and not item.get("content"):
@@ -217,15 +186,15 @@ class _Writer(BlockWriter):
     def _is_unknown(self, fields: Mapping[str, Any], kind: Any) -> bool:
         """Tell whether an item must go without its id: nothing is stored, or the reasoning before it is gone."""
         if not self._stored:
-            return kind in WITHOUT_ID
-        return bool(fields.get(NEEDS)) and fields[NEEDS] not in self._thoughts
+            return kind in table.WITHOUT_ID
+        return bool(fields.get(table.NEEDS)) and fields[table.NEEDS] not in self._thoughts
 
     def _say(self, block: Any) -> None:
         """Add a part to the message at hand, or begin another."""
         part = self._write_part(block, by_model=self._by_model)
         if part is None:
             return
-        begins = self._by_model and ITEM in map_of(block.extra, WIRE)
+        begins = self._by_model and table.ITEM in map_of(block.extra, table.WIRE)
         if begins:
             self._flush()
         if self._head is None:
@@ -241,7 +210,9 @@ class _Writer(BlockWriter):
         self._head, self._parts = None, []
         if "id" in head:
             parts = [_NO_CITATION | part if part.get("type") == "output_text" else part for part in parts]
-        left_out = {NEEDS, "id", "status"} if "id" in head and self._is_unknown(head, "message") else {NEEDS}
+        left_out = (
+            {table.NEEDS, "id", "status"} if "id" in head and self._is_unknown(head, "message") else {table.NEEDS}
+        )
         item = {name: value for name, value in head.items() if name not in left_out}
         item["content"] = parts if self._by_model or "id" in head else _plain_text(parts)
         if self._by_model:
@@ -252,17 +223,17 @@ class _Writer(BlockWriter):
 
     def _write_part(self, block: Any, *, by_model: bool = False) -> dict[str, Any] | None:
         """Return `block` as a part of a message, of the model's or for it; `None` where it has no form."""
-        if isinstance(block, Opaque):
+        if isinstance(block, native.Opaque):
             return self.unwrap(block)
-        if isinstance(block, UserInputText | AssistantGenText):
+        if isinstance(block, native.UserInputText | native.AssistantGenText):
             self.report_extension(block, "refusal")
             refuses = by_model and getattr(block, "extension", {}).get("refusal") is True
-            kind, field = ("refusal", "refusal") if refuses else (text_type(by_model=by_model), "text")
+            kind, field = ("refusal", "refusal") if refuses else (table.text_type(by_model=by_model), "text")
             return self.put_back({"type": kind, field: block.text}, block.extra)
         part = None if by_model else _write_media(block)
         if part is None:
-            return {"type": text_type(by_model=by_model), "text": self.tell_media(block)}
-        is_typed = block.base64_data or isinstance(block, UserInputAudio)
+            return {"type": table.text_type(by_model=by_model), "text": self.tell_media(block)}
+        is_typed = block.base64_data or isinstance(block, native.UserInputAudio)
         self.report_media(block, "detail", "name" if "filename" in part else "", "mime_type" if is_typed else "")
         return self.put_back(part, block.extra)
 
@@ -271,22 +242,24 @@ class _Writer(BlockWriter):
         part = self._write_part(block, by_model=True)
         return part if part is None or "text" in part else self.lose(Lost.BLOCK, f"a part of type {part.get('type')}")
 
-    _part_writers: ClassVar = dict.fromkeys((UserInputText, AssistantGenText, Opaque, *MEDIA), _write_part)
+    _part_writers: ClassVar = dict.fromkeys(
+        (native.UserInputText, native.AssistantGenText, native.Opaque, *contents.MEDIA), _write_part
+    )
     _word_writers: ClassVar = dict.fromkeys(_part_writers, _write_words)
 
     # Calls and their outputs
 
-    def _write_call(self, block: FunctionToolCall) -> dict[str, Any]:
-        pair, text = _pair_of(block), custom_input(block)
+    def _write_call(self, block: native.FunctionToolCall) -> dict[str, Any]:
+        pair, text = _pair_of(block), contents.custom_input(block)
         item: dict[str, Any] = {"type": pair.call, "call_id": block.call_id}
         if pair.name:
             item["name"] = block.name
         if text is None:
-            text = block.arguments if pair is FUNCTION else self.read_arguments(block.arguments, "arguments")
-        item[INPUTS[pair.kind]] = text
-        return self.put_back(item, without_kind(block.extra, pair.kind))
+            text = block.arguments if pair is table.FUNCTION else self.read_arguments(block.arguments, "arguments")
+        item[table.INPUTS[pair.kind]] = text
+        return self.put_back(item, contents.without_kind(block.extra, pair.kind))
 
-    def _write_result(self, block: FunctionToolResult) -> dict[str, Any]:
+    def _write_result(self, block: native.FunctionToolResult) -> dict[str, Any]:
         """Return the item of a result, of the type that belongs to the kind of its call."""
         pair = _pair_of(block)
         item: dict[str, Any] = {"type": pair.output, pair.output_id: block.call_id}
@@ -306,11 +279,11 @@ class _Writer(BlockWriter):
             item["output"] = text if only_text else _plain_text(parts) or ""
             if block.is_error:
                 self.lose(Lost.ERROR, f"the error flag of {block.call_id or block.name}")
-        return self.put_back(item, without_kind(block.extra, pair.kind))
+        return self.put_back(item, contents.without_kind(block.extra, pair.kind))
 
     # What the service did
 
-    def _write_reasoning(self, block: Reasoning) -> dict[str, Any] | None:
+    def _write_reasoning(self, block: native.Reasoning) -> dict[str, Any] | None:
         """Return reasoning that came from here as it came, without the status, which is for replies alone."""
         if not self.is_own_thought(block, *block.extension):
             return None
@@ -320,29 +293,29 @@ class _Writer(BlockWriter):
         return self.put_back(item | given(encrypted_content=block.signature or None), block.extra)
 
     def _write_service(self, block: Any) -> dict[str, Any] | None:
-        kind = own_type(block.extra) or APPROVALS.get(type(block), "")
-        shape = SERVICE_ITEMS.get(kind)
+        kind = table.own_type(block.extra) or table.APPROVALS.get(type(block), "")
+        shape = table.SERVICE_ITEMS.get(kind)
         if shape is None or not isinstance(block, shape.block):
             return None
         return self.put_back({"type": kind, **shape.write(block)}, block.extra)
 
-    def _write_image(self, block: AssistantGenImage) -> dict[str, Any]:
+    def _write_image(self, block: native.AssistantGenImage) -> dict[str, Any]:
         data = data_of(block)
         return self.put_back({"type": "image_generation_call", "result": data.base64 if data else None}, block.extra)
 
     writers: ClassVar = {
-        Opaque: BlockWriter.unwrap,
-        Reasoning: _write_reasoning,
-        FunctionToolCall: _write_call,
-        FunctionToolResult: _write_result,
-        AssistantGenImage: _write_image,
-        **dict.fromkeys([shape.block for shape in SERVICE_ITEMS.values()], _write_service),
+        native.Opaque: contents.BlockWriter.unwrap,
+        native.Reasoning: _write_reasoning,
+        native.FunctionToolCall: _write_call,
+        native.FunctionToolResult: _write_result,
+        native.AssistantGenImage: _write_image,
+        **dict.fromkeys([shape.block for shape in table.SERVICE_ITEMS.values()], _write_service),
     }
 
 
 def _head(extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a message of the model's has beside its content, as an `extra` keeps it."""
-    fields = map_of(extra, WIRE).get(ITEM)
+    fields = map_of(extra, table.WIRE).get(table.ITEM)
     return dict(fields) if is_map(fields) else {}
 
 
@@ -355,12 +328,12 @@ def _plain_text(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
 
 def _write_media(block: Any) -> dict[str, Any] | None:
     """Return media as a part; `None` where there is no form: only a sound that came from here has one."""
-    has_id = "file_id" in map_of(block.extra, WIRE)
-    if isinstance(block, UserInputImage | AssistantGenImage):
+    has_id = "file_id" in map_of(block.extra, table.WIRE)
+    if isinstance(block, native.UserInputImage | native.AssistantGenImage):
         url = Data(block.mime_type or "image/png", block.base64_data).url if block.base64_data else block.url
         part = {"type": "input_image", **given(image_url=url or None, detail=getattr(block, "detail", "") or None)}
         return part if url or has_id else None
-    if isinstance(block, UserInputFile):
+    if isinstance(block, native.UserInputFile):
         if block.base64_data or block.url.startswith("data:"):
             by_value = Data(block.mime_type, block.base64_data).url if block.mime_type else block.base64_data
             data = by_value if block.base64_data else block.url
@@ -368,11 +341,11 @@ def _write_media(block: Any) -> dict[str, Any] | None:
         # The API refuses a name beside an address.
         return {"type": "input_file", **given(file_url=block.url or None)} if block.url or has_id else None
     data = data_of(block)
-    if data is None or own_type(block.extra) != "input_audio":
+    if data is None or table.own_type(block.extra) != "input_audio":
         return None
     return {"type": "input_audio", "input_audio": {"data": data.base64, "format": data.mime_type.partition("/")[2]}}
 
 
 def _pair_of(block: Any) -> CallType:
     """Return the type of call that `block` is, or answers, by its mark."""
-    return KINDS.get(str(block.extra.get(KIND, "")), FUNCTION)
+    return table.KINDS.get(str(block.extra.get(KIND, "")), table.FUNCTION)

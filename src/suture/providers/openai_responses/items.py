@@ -5,55 +5,17 @@ here, so that an agent can answer them by name; arguments that are no JSON text 
 service did itself, its thought, its tools, images and MCP servers, goes back to it and to nobody else.
 """
 
-from collections.abc import Mapping
-from functools import partial
-from typing import Any, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 from msgspec.structs import replace
 
-from suture.codecs.contents import (
-    Shape,
-    keep,
-    read_each,
-    read_url,
-    rest_of,
-    unknown,
-)
-from suture.errors import InputError
-from suture.messages import (
-    AgenticRole,
-    AssistantGenImage,
-    AssistantGenText,
-    FunctionToolCall,
-    FunctionToolResult,
-    MCPListToolsResult,
-    MCPToolApprovalRequest,
-    MCPToolApprovalResponse,
-    MCPToolCall,
-    MCPToolCallError,
-    MCPToolResult,
-    Opaque,
-    Reasoning,
-    ServerToolCall,
-    ServerToolResult,
-    ToolInfo,
-    UserInputAudio,
-    UserInputFile,
-    UserInputImage,
-    UserInputText,
-)
+from suture import messages as native
+from suture.codecs import contents, replies
+from suture.codecs.codec import located
+from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.providers.openai_responses.wire import CALL_TYPES, FROM_OUTSIDE, ROLES
-from suture.wires.fields import (
-    argument_json,
-    expect,
-    inner,
-    is_map,
-    json_text,
-    list_of,
-    map_of,
-    object_of,
-    text_of,
-)
+from suture.wires.fields import argument_json, expect, inner, is_map, json_text, list_of, map_of, object_of, text_of
 from suture.wires.values import KIND
 
 WIRE = "openai-responses"
@@ -77,17 +39,19 @@ _OUTPUTS = frozenset(pair.output for pair in CALL_TYPES)
 FUNCTION, _CUSTOM = CALLS["function_call"], CALLS["custom_tool_call"]
 
 
-def _run(arguments: str = "", call_id: str = "id") -> Shape:
-    return Shape(WIRE, ServerToolCall, call_id=call_id, **({"arguments": arguments} if arguments else {}))
+def _run(arguments: str = "", call_id: str = "id") -> contents.Shape:
+    return contents.Shape(
+        WIRE, native.ServerToolCall, call_id=call_id, **({"arguments": arguments} if arguments else {})
+    )
 
 
-def _output(content: str, call_id: str = "call_id") -> Shape:
-    return Shape(WIRE, ServerToolResult, call_id=call_id, content=content)
+def _output(content: str, call_id: str = "call_id") -> contents.Shape:
+    return contents.Shape(WIRE, native.ServerToolResult, call_id=call_id, content=content)
 
 
 _ASKED = {"name": "name", "arguments": "arguments", "server_label": "server_label"}
 _REQUEST = "approval_request_id"
-SERVICE_ITEMS: Mapping[str, Shape] = {
+SERVICE_ITEMS: Mapping[str, contents.Shape] = {
     "web_search_call": _run("action"),
     "file_search_call": _run("queries"),
     "code_interpreter_call": _run("code"),
@@ -98,26 +62,28 @@ SERVICE_ITEMS: Mapping[str, Shape] = {
     "computer_call_output": _output("output"),
     "tool_search_call": _run("arguments", "call_id"),
     "tool_search_output": _output("tools"),
-    "mcp_call": Shape(WIRE, MCPToolCall, call_id="id", **_ASKED, approval_request_id=_REQUEST),
-    "mcp_list_tools": Shape(WIRE, MCPListToolsResult, server_label="server_label", error="error"),
-    "mcp_approval_request": Shape(WIRE, MCPToolApprovalRequest, id="id", **_ASKED),
-    "mcp_approval_response": Shape(
-        WIRE, MCPToolApprovalResponse, approval_request_id=_REQUEST, approve="approve", reason="reason"
+    "mcp_call": contents.Shape(WIRE, native.MCPToolCall, call_id="id", **_ASKED, approval_request_id=_REQUEST),
+    "mcp_list_tools": contents.Shape(WIRE, native.MCPListToolsResult, server_label="server_label", error="error"),
+    "mcp_approval_request": contents.Shape(WIRE, native.MCPToolApprovalRequest, id="id", **_ASKED),
+    "mcp_approval_response": contents.Shape(
+        WIRE, native.MCPToolApprovalResponse, approval_request_id=_REQUEST, approve="approve", reason="reason"
     ),
 }
 """What the service did itself, and what the program says to it: each item as a block."""
-TOOL_OUTPUTS: Mapping[str, tuple[Shape, tuple[str, ...]]] = {
+TOOL_OUTPUTS: Mapping[str, tuple[contents.Shape, tuple[str, ...]]] = {
     "file_search_call": (_output("results", "id"), ("results",)),
     "code_interpreter_call": (_output("outputs", "id"), ("outputs",)),
     "mcp_call": (
-        Shape(WIRE, MCPToolResult, call_id="id", name="name", content="output", server_label="server_label"),
+        contents.Shape(
+            WIRE, native.MCPToolResult, call_id="id", name="name", content="output", server_label="server_label"
+        ),
         ("output", "error"),
     ),
 }
 """The items that say, too, what a tool gave: that as a block of its own, and the fields that only it has."""
 APPROVALS: Mapping[Any, str] = {
-    MCPToolApprovalRequest: "mcp_approval_request",
-    MCPToolApprovalResponse: "mcp_approval_response",
+    native.MCPToolApprovalRequest: "mcp_approval_request",
+    native.MCPToolApprovalResponse: "mcp_approval_response",
 }
 """The items that a program may make itself."""
 KNOWN_BY_ID = frozenset(
@@ -129,16 +95,38 @@ KNOWN_BY_ID = frozenset(
 """The items that are nothing without their id."""
 WITHOUT_ID = frozenset(("message", "reasoning", "function_call", "custom_tool_call", "shell_call", "apply_patch_call"))
 """The items that the service takes without an id."""
-PRODUCTS = (FunctionToolCall, ServerToolCall, MCPToolCall, MCPListToolsResult, AssistantGenImage)
+_PRODUCTS = (
+    native.FunctionToolCall,
+    native.ServerToolCall,
+    native.MCPToolCall,
+    native.MCPListToolsResult,
+    native.AssistantGenImage,
+)
 """What the service refuses without the reasoning that it was made after."""
 
 
-# Fields
+_NO_EXTENSION = frozenset(
+    (
+        *("object", "output", "status", "error", "incomplete_details", "usage", "access_programs", "background"),
+        *("frequency_penalty", "image", "instructions", "max_output_tokens", "max_tool_calls", "metadata"),
+        *("parallel_tool_calls", "presence_penalty", "previous_response_id", "prompt", "prompt_cache_key"),
+        *("prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "store", "temperature"),
+        *("text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
+    )
+)
+"""What is read of a response, and what it repeats of its request."""
+_COUNTS = {
+    "prompt_tokens": "input_tokens",
+    "completion_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+    "cached_tokens": "input_tokens_details.cached_tokens",
+    "cache_write_tokens": "input_tokens_details.cache_write_tokens",
+    "reasoning_tokens": "output_tokens_details.reasoning_tokens",
+}
+_REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_download_image")
 
 
-def extra_of(thing: Mapping[str, Any], *known: str) -> dict[str, Any]:
-    """Return the `extra` of what was read; what the SDK parsed for its user is left out, the API does not take it."""
-    return keep(WIRE, thing, *known, "parsed", "parsed_arguments")
+# Words of items
 
 
 def own_type(extra: Mapping[str, Any]) -> str:
@@ -147,94 +135,9 @@ def own_type(extra: Mapping[str, Any]) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def mark(block: Any, **marks: Any) -> Any:
-    """Return `block` with marks of ours in its `extra`."""
-    extra = {**block.extra, WIRE: {**map_of(block.extra, WIRE), **marks}}
-    return Opaque({**block.data, "extra": extra}) if isinstance(block, Opaque) else replace(block, extra=extra)
-
-
-# Parts read
-
-
-def read_parts(holder: Mapping[str, Any], name: str = "content", *, by_model: bool = False) -> list[Any]:
-    """Return the blocks in `holder[name]`: what the model made, or what it is given."""
-    content = holder.get(name)
-    if isinstance(content, str):
-        return [AssistantGenText(content) if by_model else UserInputText(content)]
-    return read_each(list_of(holder, name), partial(_read_part, by_model=by_model), name)
-
-
-def _read_part(part: Mapping[str, Any], *, by_model: bool) -> Any:
-    kind = part.get("type")
-    if not isinstance(kind, str):
-        raise InputError("expected a type", path="type")
-    if kind in {"input_text", "output_text", "text"}:
-        own = "type" if kind == text_type(by_model=by_model) else ""
-        block = AssistantGenText if by_model else UserInputText
-        return block(text_of(part, "text"), extra=extra_of(part, own, "text"))
-    made = None
-    if by_model:
-        if kind == "refusal":
-            extra = extra_of(part, "type", kind)
-            made = AssistantGenText(text_of(part, kind), extension={kind: True}, extra=extra)
-    elif kind == "input_image":
-        extra = extra_of(part, "type", "image_url", "detail")
-        made = UserInputImage(**read_url(text_of(part, "image_url")), detail=text_of(part, "detail"), extra=extra)
-    elif kind == "input_file":
-        data, name = text_of(part, "file_data"), text_of(part, "filename")
-        media: dict[str, Any] = read_url(data) if data.startswith("data:") else {"base64_data": data}
-        media = media if data else {"url": text_of(part, "file_url")}
-        extra = extra_of(part, "type", "filename", "file_data", "" if data else "file_url")
-        made = UserInputFile(**media, name=name, extra=extra)
-    elif kind == "input_audio" and set(audio := object_of(part, kind)) == {"data", "format"}:
-        mime_type = f"audio/{text_of(audio, 'format')}"
-        made = UserInputAudio(base64_data=text_of(audio, "data"), mime_type=mime_type, extra=extra_of(part, kind))
-    return mark(unknown(WIRE, part), **{PART: True}) if made is None else made
-
-
 def text_type(*, by_model: bool) -> str:
     """Return the type of a text, of the model's or for it."""
     return "output_text" if by_model else "input_text"
-
-
-# Items
-
-
-def kind_of(item: Any) -> str:
-    """Return the type of an item; one without is a message, or, if it has nothing but an id, a reference."""
-    text_of(expect(item, dict, "an object", ""), "id")
-    kind = item.get("type")
-    if kind is None:
-        return "item_reference" if "role" not in item and "id" in item else "message"
-    return expect(kind, str, "a string", "type")
-
-
-def role_of(item: Mapping[str, Any]) -> AgenticRole:
-    """Return whose message an item is, or belongs to."""
-    kind = kind_of(item)
-    if kind == "message":
-        role = item.get("role")
-        if not isinstance(role, str) or role not in ROLES:
-            raise InputError(f"an item has a type or a role, one of {', '.join(ROLES)}; found {role!r}", path="role")
-        return cast("AgenticRole", ROLES[role])
-    if kind in FROM_OUTSIDE:
-        return "system"
-    by_service = kind == "tool_search_output" and not item.get("call_id")
-    return "user" if kind in _OUTPUTS and not by_service else "assistant"
-
-
-def read_item(item: Mapping[str, Any], kind: str) -> list[Any]:
-    """Return the blocks that an item is."""
-    if kind in CALLS:
-        return [_read_call(item, kind)]
-    is_event = kind == FUNCTION.output and not item.get("call_id") and bool(item.get("name"))
-    if kind in _RESULTS and not is_event:
-        return [_read_result(item, kind)]
-    reader = _READERS.get(kind)
-    return [unknown(WIRE, {**item, "type": kind})] if reader is None else reader(item)
-
-
-# Calls that the program answers, and their outputs
 
 
 def arguments_of(item: Mapping[str, Any], kind: str) -> str:
@@ -248,75 +151,261 @@ def name_of(item: Mapping[str, Any], kind: str) -> str:
     return text_of(item, "name") or ("" if CALLS[kind].name else CALLS[kind].kind)
 
 
-def _read_call(item: Mapping[str, Any], kind: str) -> FunctionToolCall:
-    pair = CALLS[kind]
-    own = "" if pair is _CUSTOM else "type"  # of a custom call kept: its arguments are its input in an object
-    extra = extra_of(item, "call_id", "name", INPUTS[pair.kind], own) | ({KIND: pair.kind} if pair.kind else {})
-    return FunctionToolCall(text_of(item, "call_id"), name_of(item, kind), arguments_of(item, kind), extra=extra)
+def _kind_of(item: Any) -> str:
+    """Return the type of an item; one without is a message, or, if it has nothing but an id, a reference."""
+    text_of(expect(item, dict, "an object", ""), "id")
+    kind = item.get("type")
+    if kind is None:
+        return "item_reference" if "role" not in item and "id" in item else "message"
+    return expect(kind, str, "a string", "type")
 
 
-def _read_result(item: Mapping[str, Any], kind: str) -> FunctionToolResult:
-    pair = _RESULTS[kind]
-    call_id, output = text_of(item, pair.output_id), item.get("output")
-    is_list = pair.kind == "shell" and output is not None
-    content: list[Any] = [UserInputText(json_text(output))] if is_list else read_parts(item, "output")
-    own = "status" if pair.kind == "apply_patch" else ""
-    failed = bool(own) and item.get(own) == "failed"
-    extra = extra_of(item, "type", pair.output_id, "output", own) | ({KIND: pair.kind} if pair.kind else {})
-    return FunctionToolResult(call_id, name_of(item, pair.call), tuple(content), failed, extra=extra)
+def _role_of(item: Mapping[str, Any]) -> native.AgenticRole:
+    """Return whose message an item is, or belongs to."""
+    kind = _kind_of(item)
+    if kind == "message":
+        role = item.get("role")
+        if not isinstance(role, str) or role not in ROLES:
+            raise InputError(f"an item has a type or a role, one of {', '.join(ROLES)}; found {role!r}", path="role")
+        return cast("native.AgenticRole", ROLES[role])
+    if kind in FROM_OUTSIDE:
+        return "system"
+    by_service = kind == "tool_search_output" and not item.get("call_id")
+    return "user" if kind in _OUTPUTS and not by_service else "assistant"
 
 
-# What the service did: reasoning, tools, images
+def _mark(block: Any, **marks: Any) -> Any:
+    """Return `block` with marks of ours in its `extra`."""
+    extra = {**block.extra, WIRE: {**map_of(block.extra, WIRE), **marks}}
+    is_whole = isinstance(block, native.Opaque)
+    return native.Opaque({**block.data, "extra": extra}) if is_whole else replace(block, extra=extra)
 
 
-def _read_reasoning(item: Mapping[str, Any]) -> list[Any]:
-    """Return what the model thought: the summary, what it was made of, and all that is needed to send it again."""
-    summary, content = list_of(item, "summary"), list_of(item, "content")
-    texts = [text_of(part, "text") for part in (*summary, *content)]
-    is_one_text = not content and summary in ([], [{"type": "summary_text", "text": texts[0]}] if texts else [])
-    rest = rest_of(item, "type", "encrypted_content", "summary" if is_one_text else "")
-    return [Reasoning("\n\n".join(texts), text_of(item, "encrypted_content"), extension={"wire": WIRE, **rest})]
+# Items and parts, read
 
 
-def _read_service(item: Mapping[str, Any]) -> list[Any]:
-    """Return the block that an item is; behind a call, what it gave where it gave something."""
-    kind = item["type"]
-    result, fields = TOOL_OUTPUTS.get(kind, (SERVICE_ITEMS[kind], ()))
-    more: dict[str, Any] = {}
-    if kind == "mcp_list_tools":  # their list is kept as it came, too
-        more["tools"] = [
-            ToolInfo(text_of(tool, "name"), text_of(tool, "description"), inner(tool, "input_schema", None))
-            for tool in list_of(item, "tools")
-        ]
-    elif not kind.startswith("mcp_"):
-        more["name"] = kind.removesuffix("_output").removesuffix("_call")
-    made = [SERVICE_ITEMS[kind].read(item, *fields, "type" if kind in APPROVALS.values() else "", **more)]
-    if any(item.get(field) is not None for field in fields):
-        more |= {"error": _read_error(item["error"])} if kind == "mcp_call" and item.get("error") is not None else {}
-        held = {field: item.get(field) for field in (*fields, "id", "name", "server_label")}
-        made.append(result.read(held, "name", **more))
-    return made
+class _Reader(contents.ContentReader):
+    wire = WIRE
+
+    def keep(self, holder: Mapping[str, Any], *known: str, absent: Iterable[str] = ()) -> dict[str, Any]:
+        # What the SDK parsed for its user is left out, the API does not take it.
+        return super().keep(holder, *known, "parsed", "parsed_arguments", absent=absent)
+
+    def read(self, block: Mapping[str, Any]) -> Any:
+        """Return what a part says."""
+        kind = block.get("type")
+        if not isinstance(kind, str):
+            raise InputError("expected a type", path="type")
+        if kind in {"input_text", "output_text", "text"}:
+            own = "type" if kind == text_type(by_model=self.by_model) else ""
+            return self.text(text_of(block, "text"), extra=self.keep(block, own, "text"))
+        if self.by_model:
+            if kind == "refusal":
+                extra = self.keep(block, "type", kind)
+                return native.AssistantGenText(text_of(block, kind), extension={kind: True}, extra=extra)
+        elif kind == "input_image":
+            extra, where = self.keep(block, "type", "image_url", "detail"), text_of(block, "image_url")
+            return native.UserInputImage(**contents.read_url(where), detail=text_of(block, "detail"), extra=extra)
+        elif kind == "input_file":
+            data, name = text_of(block, "file_data"), text_of(block, "filename")
+            media: dict[str, Any] = contents.read_url(data) if data.startswith("data:") else {"base64_data": data}
+            media = media if data else {"url": text_of(block, "file_url")}
+            extra = self.keep(block, "type", "filename", "file_data", "" if data else "file_url")
+            return native.UserInputFile(**media, name=name, extra=extra)
+        elif kind == "input_audio" and set(audio := object_of(block, kind)) == {"data", "format"}:
+            data, mime_type = text_of(audio, "data"), f"audio/{text_of(audio, 'format')}"
+            return native.UserInputAudio(base64_data=data, mime_type=mime_type, extra=self.keep(block, kind))
+        return _mark(self.unknown(block), **{PART: True})
+
+    def read_item(self, item: Mapping[str, Any], kind: str) -> list[Any]:
+        """Return the blocks that an item is."""
+        if kind in CALLS:
+            return [self._read_call(item, kind)]
+        is_event = kind == FUNCTION.output and not item.get("call_id") and bool(item.get("name"))
+        if kind in _RESULTS and not is_event:
+            return [self._read_result(item, kind)]
+        reader = self.readers.get(kind)
+        return [self.unknown({**item, "type": kind})] if reader is None else reader(self, item)
+
+    def _read_call(self, item: Mapping[str, Any], kind: str) -> native.FunctionToolCall:
+        pair, name, arguments = CALLS[kind], name_of(item, kind), arguments_of(item, kind)
+        own = "" if pair is _CUSTOM else "type"  # of a custom call kept: its arguments are its input in an object
+        extra = self.keep(item, "call_id", "name", INPUTS[pair.kind], own) | ({KIND: pair.kind} if pair.kind else {})
+        return native.FunctionToolCall(text_of(item, "call_id"), name, arguments, extra=extra)
+
+    def _read_result(self, item: Mapping[str, Any], kind: str) -> native.FunctionToolResult:
+        pair = _RESULTS[kind]
+        call_id, output = text_of(item, pair.output_id), item.get("output")
+        is_list = pair.kind == "shell" and output is not None
+        content = [native.UserInputText(json_text(output))] if is_list else _Reader().read_content(item, "output")
+        own = "status" if pair.kind == "apply_patch" else ""
+        failed = bool(own) and item.get(own) == "failed"
+        extra = self.keep(item, "type", pair.output_id, "output", own) | ({KIND: pair.kind} if pair.kind else {})
+        return native.FunctionToolResult(call_id, name_of(item, pair.call), tuple(content), failed, extra=extra)
+
+    def _read_reasoning(self, item: Mapping[str, Any]) -> list[Any]:
+        """Return what the model thought: the summary, what it was made of, and all that is needed to send it again."""
+        summary, content = list_of(item, "summary"), list_of(item, "content")
+        texts = [text_of(part, "text") for part in (*summary, *content)]
+        is_one_text = not content and summary in ([], [{"type": "summary_text", "text": texts[0]}] if texts else [])
+        rest = contents.rest_of(item, "type", "encrypted_content", "summary" if is_one_text else "")
+        signature, extension = text_of(item, "encrypted_content"), {"wire": WIRE, **rest}
+        return [native.Reasoning("\n\n".join(texts), signature, extension=extension)]
+
+    def _read_service(self, item: Mapping[str, Any]) -> list[Any]:
+        """Return the block that an item is; behind a call, what it gave where it gave something."""
+        kind = item["type"]
+        result, fields = TOOL_OUTPUTS.get(kind, (SERVICE_ITEMS[kind], ()))
+        more: dict[str, Any] = {}
+        if kind == "mcp_list_tools":  # their list is kept as it came, too
+            more["tools"] = [
+                native.ToolInfo(text_of(tool, "name"), text_of(tool, "description"), inner(tool, "input_schema", None))
+                for tool in list_of(item, "tools")
+            ]
+        elif not kind.startswith("mcp_"):
+            more["name"] = kind.removesuffix("_output").removesuffix("_call")
+        made = [SERVICE_ITEMS[kind].read(item, *fields, "type" if kind in APPROVALS.values() else "", **more)]
+        if any(item.get(field) is not None for field in fields):
+            failed = kind == "mcp_call" and item.get("error") is not None
+            more |= {"error": _read_mcp_error(item["error"])} if failed else {}
+            held = {field: item.get(field) for field in (*fields, "id", "name", "server_label")}
+            made.append(result.read(held, "name", **more))
+        return made
+
+    def _read_image(self, item: Mapping[str, Any]) -> list[Any]:
+        """Return the image that the model made; where there is none (yet), the run of the tool."""
+        result = text_of(item, "result")
+        if not result:
+            return self._read_service(item)
+        kind = f"image/{text_of(item, 'output_format') or 'png'}"
+        return [native.AssistantGenImage(base64_data=result, mime_type=kind, extra=self.keep(item, "result"))]
+
+    readers: ClassVar = {
+        **dict.fromkeys(SERVICE_ITEMS, _read_service),
+        "reasoning": _read_reasoning,
+        "image_generation_call": _read_image,
+    }
 
 
-def _read_error(error: Any) -> MCPToolCallError:
+def _read_mcp_error(error: Any) -> native.MCPToolCallError:
     """Return why an MCP server failed; the error is kept as it came, too."""
     said: Mapping[str, Any] = error if is_map(error) else {"message": error}
     code, message = said.get("code"), said.get("message")
     told = message if isinstance(message, str) else json_text(said.get("content", message))
-    return MCPToolCallError(code=code if type(code) is int else None, message=told)
+    return native.MCPToolCallError(code=code if type(code) is int else None, message=told)
 
 
-def _read_image(item: Mapping[str, Any]) -> list[Any]:
-    """Return the image that the model made; where there is none (yet), the run of the tool."""
-    result = text_of(item, "result")
-    if not result:
-        return _read_service(item)
-    kind = f"image/{text_of(item, 'output_format') or 'png'}"
-    return [AssistantGenImage(base64_data=result, mime_type=kind, extra=extra_of(item, "result"))]
+class _Run(_Reader):
+    """Items that the model made, one after another."""
+
+    def __init__(self, *, is_reply: bool = False) -> None:
+        super().__init__(by_model=True)
+        self._blocks: list[Any] = []
+        self._is_reply = is_reply
+        self._needs = ""
+        self._head: Mapping[str, Any] | None = None
+        self._after_text = False
+
+    def message(self) -> native.AgenticMessage:
+        extra = {WIRE: {ITEM: self._head}} if self._head else {}
+        return native.AgenticMessage("assistant", tuple(self._blocks), extra=extra)
+
+    def add(self, item: Mapping[str, Any]) -> None:
+        kind = _kind_of(item)
+        if kind == "message":
+            self._say(item)
+            return
+        self._after_text = False
+        if kind == "reasoning":
+            self._needs = text_of(item, "id")
+        blocks = self.read_item(item, kind)
+        if self._needs and isinstance(blocks[0], _PRODUCTS):
+            blocks[0] = _mark(blocks[0], **{NEEDS: self._needs})
+        self._blocks += blocks
+
+    def _say(self, item: Mapping[str, Any]) -> None:
+        """Add the parts of a message, and keep what it has beside them."""
+        by_model = _role_of(item) == "assistant"
+        if (self._is_reply or item.get("id")) and not isinstance(item.get("content"), str):
+            # The texts need not say that they have no annotations, and no likelihoods.
+            parts = [
+                {name: value for name, value in part.items() if value or name not in {"annotations", "logprobs"}}
+                for part in list_of(item, "content")
+            ]
+            item = {**item, "content": parts}
+        parts = _Reader(by_model=by_model).read_content(item)
+        if not parts:
+            return
+        head = dict(map_of(self.keep(item, "type", "content", "role" if by_model else ""), WIRE))
+        if self._needs:
+            head[NEEDS] = self._needs
+        if self._head is None:
+            self._head = head
+        elif head or self._after_text:
+            parts[0] = _mark(parts[0], **{ITEM: head})
+        self._after_text = True
+        self._blocks += parts
 
 
-_READERS = {
-    **dict.fromkeys(SERVICE_ITEMS, _read_service),
-    "reasoning": _read_reasoning,
-    "image_generation_call": _read_image,
-}
+def read_items(items: Sequence[Mapping[str, Any]]) -> list[native.AgenticMessage]:
+    """Return the messages that `items` say: what the model made in a row is one, everything else one each."""
+    messages: list[native.AgenticMessage] = []
+    reader, run = _Reader(), None
+    for index, item in enumerate(items):
+        with located(index=index):
+            role = _role_of(item)
+            if role == "assistant":
+                run = run or _Run()
+                run.add(item)
+                continue
+            messages += [] if run is None else [run.message()]
+            run, kind = None, _kind_of(item)
+            if kind != "message":
+                messages.append(native.AgenticMessage(role, tuple(reader.read_item(item, kind))))
+                continue
+            extra = reader.keep(item, "content", "role" if item.get("role") == role else "")
+            messages.append(native.AgenticMessage(role, tuple(reader.read_content(item)), extra=extra))
+    return messages if run is None else [*messages, run.message()]
+
+
+# Responses
+
+
+def read_error(said: Mapping[str, Any]) -> ModelError:
+    """Return the error that a response, or an event of a stream, reports."""
+    refuses = any(str(said.get(name)).startswith(_REFUSALS) for name in ("code", "type"))
+    return replies.read_failure(WIRE, said, default=ModelRequestError if refuses else ModelServerError)
+
+
+def read_reply(body: Mapping[str, Any]) -> native.AgenticMessage:
+    """Return what the body of a response says."""
+    error = body.get("error")
+    if is_map(error):
+        raise read_error(error)
+    status = text_of(body, "status") or "completed"
+    if status not in {"completed", "incomplete"}:
+        raise ModelServerError(f"the response is {status[:40]}, with no reply in it", provider=WIRE)
+    if not isinstance(body.get("output"), list):
+        raise InputError("a response without output")
+    run = _Run(is_reply=True)
+    for place, item in enumerate(list_of(body, "output")):
+        with located(f"output[{place}]"):
+            run.add(item)
+    message = run.message()
+    return replace(message, response_meta=_meta(body, status, message.content_blocks))
+
+
+def read_usage(body: Mapping[str, Any]) -> native.TokenUsage | None:
+    """Return what a response cost, where it says that."""
+    return None if body.get("usage") is None else replies.read_usage(body["usage"], _COUNTS)
+
+
+def _meta(body: Mapping[str, Any], status: str, blocks: Sequence[Any]) -> native.ResponseMeta:
+    reason = "tool_calls" if any(isinstance(block, native.FunctionToolCall) for block in blocks) else "stop"
+    if status == "incomplete":
+        reason = text_of(object_of(body, "incomplete_details", optional=True), "reason") or status
+    facts = {name: value for name, value in body.items() if name not in _NO_EXTENSION}
+    texts = [block for block in blocks if isinstance(block, native.AssistantGenText)]
+    likely = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
+    logprobs = replies.read_logprobs(likely) if likely else None
+    return replies.make_meta(facts, reason, {"max_output_tokens": "length"}, read_usage(body), logprobs)

@@ -1,181 +1,15 @@
-"""Items in a row, and responses, whole or streamed, read as messages; what they say of a failure, as an exception."""
+"""Streams of Responses: events folded into the body of a plain response."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
-from suture.codecs.codec import located
-from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_logprobs, read_usage
-from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
-from suture.messages import (
-    AgenticMessage,
-    AssistantGenText,
-    Delta,
-    FunctionToolCall,
-    ResponseMeta,
-    TokenUsage,
-)
-from suture.providers.openai_responses.items import (
-    CALLS,
-    ITEM,
-    NEEDS,
-    PRODUCTS,
-    WIRE,
-    arguments_of,
-    extra_of,
-    kind_of,
-    mark,
-    name_of,
-    read_item,
-    read_parts,
-    role_of,
-)
-from suture.wires.fields import expect, is_list, is_map, list_of, map_of, object_of, text_of
-
-_NO_EXTENSION = frozenset(
-    (
-        *("object", "output", "status", "error", "incomplete_details", "usage", "access_programs", "background"),
-        *("frequency_penalty", "image", "instructions", "max_output_tokens", "max_tool_calls", "metadata"),
-        *("parallel_tool_calls", "presence_penalty", "previous_response_id", "prompt", "prompt_cache_key"),
-        *("prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "store", "temperature"),
-        *("text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
-    )
-)
-"""What is read of a response, and what it repeats of its request."""
-_COUNTS = {
-    "prompt_tokens": "input_tokens",
-    "completion_tokens": "output_tokens",
-    "total_tokens": "total_tokens",
-    "cached_tokens": "input_tokens_details.cached_tokens",
-    "cache_write_tokens": "input_tokens_details.cache_write_tokens",
-    "reasoning_tokens": "output_tokens_details.reasoning_tokens",
-}
-_REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_download_image")
-
-
-# Items in a row
-
-
-def read_items(items: Sequence[Mapping[str, Any]]) -> list[AgenticMessage]:
-    """Return the messages that `items` say: what the model made in a row is one, everything else one each."""
-    messages: list[AgenticMessage] = []
-    run: _Run | None = None
-    for index, item in enumerate(items):
-        with located(index=index):
-            role = role_of(item)
-            if role == "assistant":
-                run = run or _Run()
-                run.add(item)
-                continue
-            messages += [] if run is None else [run.message()]
-            run, kind = None, kind_of(item)
-            if kind != "message":
-                messages.append(AgenticMessage(role, tuple(read_item(item, kind))))
-                continue
-            extra = extra_of(item, "content", "role" if item.get("role") == role else "")
-            messages.append(AgenticMessage(role, tuple(read_parts(item)), extra=extra))
-    return messages if run is None else [*messages, run.message()]
-
-
-def read_output(items: Sequence[Mapping[str, Any]]) -> AgenticMessage:
-    """Return the message that the output of a response says."""
-    run = _Run(is_reply=True)
-    for place, item in enumerate(items):
-        with located(f"output[{place}]"):
-            run.add(item)
-    return run.message()
-
-
-class _Run:
-    """Items that the model made, one after another."""
-
-    def __init__(self, *, is_reply: bool = False) -> None:
-        self._blocks: list[Any] = []
-        self._is_reply = is_reply
-        self._needs = ""
-        self._head: Mapping[str, Any] | None = None
-        self._after_text = False
-
-    def message(self) -> AgenticMessage:
-        return AgenticMessage("assistant", tuple(self._blocks), extra={WIRE: {ITEM: self._head}} if self._head else {})
-
-    def add(self, item: Mapping[str, Any]) -> None:
-        kind = kind_of(item)
-        if kind == "message":
-            self._say(item)
-            return
-        self._after_text = False
-        if kind == "reasoning":
-            self._needs = text_of(item, "id")
-        blocks = read_item(item, kind)
-        if self._needs and isinstance(blocks[0], PRODUCTS):
-            blocks[0] = mark(blocks[0], **{NEEDS: self._needs})
-        self._blocks += blocks
-
-    def _say(self, item: Mapping[str, Any]) -> None:
-        """Add the parts of a message, and keep what it has beside them."""
-        by_model = role_of(item) == "assistant"
-        if (self._is_reply or item.get("id")) and not isinstance(item.get("content"), str):
-            # The texts need not say that they have no annotations, and no likelihoods.
-            parts = [
-                {name: value for name, value in part.items() if value or name not in {"annotations", "logprobs"}}
-                for part in list_of(item, "content")
-            ]
-            item = {**item, "content": parts}
-        parts = read_parts(item, by_model=by_model)
-        if not parts:
-            return
-        head = dict(map_of(extra_of(item, "type", "content", "role" if by_model else ""), WIRE))
-        if self._needs:
-            head[NEEDS] = self._needs
-        if self._head is None:
-            self._head = head
-        elif head or self._after_text:
-            parts[0] = mark(parts[0], **{ITEM: head})
-        self._after_text = True
-        self._blocks += parts
-
-
-# Responses
-
-
-def _error(said: Mapping[str, Any]) -> ModelError:
-    refuses = any(str(said.get(name)).startswith(_REFUSALS) for name in ("code", "type"))
-    return read_failure(WIRE, said, default=ModelRequestError if refuses else ModelServerError)
-
-
-def read_reply(body: Mapping[str, Any]) -> AgenticMessage:
-    """Return what the body of a response says."""
-    error = body.get("error")
-    if is_map(error):
-        raise _error(error)
-    status = text_of(body, "status") or "completed"
-    if status not in {"completed", "incomplete"}:
-        raise ModelServerError(f"the response is {status[:40]}, with no reply in it", provider=WIRE)
-    if not isinstance(body.get("output"), list):
-        raise InputError("a response without output")
-    message = read_output(list_of(body, "output"))
-    return replace(message, response_meta=_meta(body, status, message.content_blocks))
-
-
-def _usage(body: Mapping[str, Any]) -> TokenUsage | None:
-    return None if body.get("usage") is None else read_usage(body["usage"], _COUNTS)
-
-
-def _meta(body: Mapping[str, Any], status: str, blocks: Sequence[Any]) -> ResponseMeta:
-    reason = "tool_calls" if any(isinstance(block, FunctionToolCall) for block in blocks) else "stop"
-    if status == "incomplete":
-        reason = text_of(object_of(body, "incomplete_details", optional=True), "reason") or status
-    facts = {name: value for name, value in body.items() if name not in _NO_EXTENSION}
-    texts = [block for block in blocks if isinstance(block, AssistantGenText)]
-    likely = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
-    logprobs = read_logprobs(likely) if likely else None
-    return make_meta(facts, reason, {"max_output_tokens": "length"}, _usage(body), logprobs)
-
-
-# Streams
+from suture.codecs.replies import BlockReader, OpenBlock
+from suture.errors import InputError
+from suture.messages import Delta
+from suture.providers.openai_responses.items import CALLS, arguments_of, name_of, read_error, read_usage
+from suture.wires.fields import expect, is_list, is_map, object_of, text_of
 
 _CUSTOM = "custom_tool_call"
 
@@ -223,7 +57,7 @@ class ResponsesReader(BlockReader):
         kind = event.get("type")
         error = event.get("error")
         if kind in ("error", "response.error") or (kind is None and is_map(error)):
-            raise _error(error if is_map(error) else event)
+            raise read_error(error if is_map(error) else event)
         if not isinstance(kind, str):
             raise InputError("an event without a type")
         if self._body is not None:
@@ -235,12 +69,12 @@ class ResponsesReader(BlockReader):
                 return self._take_item(event, ends=kind == "response.output_item.done")
             case "response.completed" | "response.incomplete":
                 body = object_of(event, "response")
-                usage = _usage(body)
+                usage = read_usage(body)
                 self._body = {"status": kind.removeprefix("response."), **body}
                 return [] if usage is None else [Delta(usage=usage)]
             case "response.failed":
                 error = object_of(event, "response").get("error")
-                raise _error(error if is_map(error) else {})
+                raise read_error(error if is_map(error) else {})
             case _:
                 return []
 

@@ -12,39 +12,8 @@ from msgspec import Struct
 
 from suture.errors import InputError
 from suture.messages import Part
-from suture.wires.fields import (
-    NO_OBJECT,
-    argument_text,
-    check_value,
-    decode_object,
-    get,
-    has,
-    is_blank,
-    is_list,
-    json_text,
-    put,
-    says_nothing,
-    text_of,
-    typed,
-    without,
-    word,
-)
+from suture.wires import fields, values
 from suture.wires.parts import Form, Telling, text_block, typed_text
-from suture.wires.values import (
-    MEDIA,
-    OTHER,
-    TEXT,
-    Call,
-    CallEdit,
-    Demands,
-    Key,
-    Piece,
-    Result,
-    ResultEdit,
-    View,
-    is_plain_text,
-    iterate,
-)
 from suture.wires.wire import ItemWire
 
 
@@ -87,19 +56,19 @@ _KINDS = {pair.kind: pair for pair in CALL_TYPES}
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 FROM_OUTSIDE = frozenset(("item_reference", "additional_tools", "compaction_trigger"))
 _KINDS_OF_PARTS = {
-    "input_text": TEXT,
-    "output_text": TEXT,
-    "refusal": TEXT,
-    "input_image": MEDIA,
-    "input_file": MEDIA,
-    "input_audio": MEDIA,
+    "input_text": values.TEXT,
+    "output_text": values.TEXT,
+    "refusal": values.TEXT,
+    "input_image": values.MEDIA,
+    "input_file": values.MEDIA,
+    "input_audio": values.MEDIA,
 }
 _OWN_PARTS = frozenset(_KINDS_OF_PARTS)
 _TOLD = _KINDS_OF_PARTS | {
-    "text": TEXT,
-    "summary_text": TEXT,
-    "reasoning_text": TEXT,
-    "computer_screenshot": MEDIA,
+    "text": values.TEXT,
+    "summary_text": values.TEXT,
+    "reasoning_text": values.TEXT,
+    "computer_screenshot": values.MEDIA,
 }
 _PREFIXES = {**{pair.call: pair.prefix for pair in CALL_TYPES if pair.prefix}, "reasoning": "rs", "message": "msg"}
 """What the service's own item ids begin with, by the type of the item."""
@@ -137,7 +106,7 @@ def _is_message(item: dict[str, Any], items: dict[str, None], wanted: bool) -> b
 def _is_reasoning(item: dict[str, Any], items: dict[str, None]) -> bool:
     """Tell whether reasoning can be sent."""
     try:
-        check_value(item, 0, "")
+        fields.check_value(item, 0, "")
     except InputError:
         return False
     return _is_new(item, "rs", items)
@@ -169,7 +138,7 @@ def _are_texts(content: Any) -> bool:
         part.__class__ is dict
         and part.get("type") in {"input_text", "output_text"}
         and bool(part.get("text"))
-        and is_plain_text(part["text"])
+        and values.is_plain_text(part["text"])
         and part.keys() <= {"type", "text", "annotations", "logprobs"}
         and not part.get("annotations")
         and not part.get("logprobs")
@@ -191,18 +160,19 @@ class OpenAIResponsesWire(ItemWire):
     glances_at_rules = True
     has_fields = True
     set_like = True
+    kinds = _TOLD
     form = Form(typed_text("input_text", "output_text", "text"), text_block("input_text"))
 
     named_results = False
     arranges = frozenset(("repeated-item", "lone-reasoning", "text-between-calls"))
 
-    def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
-        place, closed, thought, answered = start, start, False, False
+    def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:  # noqa: C901, PLR0912, PLR0915 - the hot loop
+        place, closed, thought, answered, decode_object = start, start, False, False, fields.decode_object
         waiting: dict[str, None] = {}
         used: dict[str, None] = {} if demands.used is None else demands.used
         items, names, limit, match_id = demands.items, demands.names, demands.limit, demands.match_id
         try:
-            for item in iterate(messages, start, demands.stop):
+            for item in values.iterate(messages, start, demands.stop):
                 kind = item.get("type") if item.__class__ is dict else _NO_ITEM
                 if kind == "function_call":
                     call_id, name, arguments = item["call_id"], item["name"], item["arguments"]
@@ -242,142 +212,143 @@ class OpenAIResponsesWire(ItemWire):
                 place += 1
                 if not thought:
                     closed = place
-        except (KeyError, *NO_OBJECT):  # a field is not there, or not what it should be: that needs a second look
+        except (KeyError, *fields.NO_OBJECT):  # a field is not what it should be: that needs a second look
             pass
         _forget(messages[closed:place], used, items)
         return closed
 
-    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        return [item["call_id"] for item in iterate(messages, start, stop) if item.get("type") == "function_call"]
+    def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        items = values.iterate(messages, start, stop)
+        return [item["call_id"] for item in items if item.get("type") == "function_call"]
 
-    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[Key]:
-        return [item["id"] for item in iterate(messages, start, stop) if item.get("id")]
+    def item_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
+        return [item["id"] for item in values.iterate(messages, start, stop) if item.get("id")]
 
     def refers(self, message: Any) -> bool:
-        return word(message, "type") == "item_reference"
+        return fields.word(message, "type") == "item_reference"
 
-    def family(self, thing: Call | Result) -> str:
+    def family(self, thing: values.Call | values.Result) -> str:
         """Return the type of call: each has its own type of output."""
         return thing.kind
 
     @cached_property
-    def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
+    def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {"illegal-item-id": self._with_own_item_id}
 
-    def _with_own_item_id(self, item: Any, view: View) -> Any:
+    def _with_own_item_id(self, item: Any, view: values.View) -> Any:
         """Return an item without an id that the service cannot have given it."""
         del view
-        kind = word(item, "type") or "message"
+        kind = fields.word(item, "type") or "message"
         prefix = _PREFIXES.get(kind, "")
-        if not has(item, "id") or get(item, "id") is None or not prefix:
+        if not fields.has(item, "id") or fields.get(item, "id") is None or not prefix:
             return item
-        if kind == "message" and word(item, "role") != "assistant":
+        if kind == "message" and fields.word(item, "role") != "assistant":
             return item
-        return item if text_of(item, "id").startswith(prefix) else self.without_item_id(item)
+        return item if fields.text_of(item, "id").startswith(prefix) else self.without_item_id(item)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
-        kind = word(message, "type")
+        kind = fields.word(message, "type")
         if isinstance(kind, str) and kind != "message":
             if kind in _OWN_ITEMS or kind.endswith("_call"):
                 return True
-            return None if word(message, "id") else False  # all of its items have ids; logs seldom do
-        if word(message, "role") not in ROLES or any(
-            get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
+            return None if fields.word(message, "id") else False  # all of its items have ids; logs seldom do
+        if fields.word(message, "role") not in ROLES or any(
+            fields.get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
         ):
             return False
-        content = get(message, "content")
+        content = fields.get(message, "content")
         if isinstance(content, str):
             return True if kind == "message" else None
-        kinds = {word(part, "type") for part in content} if is_list(content) else {None}
+        kinds = {fields.word(part, "type") for part in content} if fields.is_list(content) else {None}
         if not kinds:
             return None
         return kinds <= _OWN_PARTS
 
-    def view(self, message: Any, index: int | None = None) -> View:
-        kind = text_of(message, "type", index) or None
+    def view(self, message: Any, index: int | None = None) -> values.View:
+        kind = fields.text_of(message, "type", index) or None
         if index is not None:
-            text_of(message, "id", index)
+            fields.text_of(message, "id", index)
         if kind in _CALLS:
             return self._view_call(message, _CALLS[kind], index)
         if kind in _OUTPUTS:
             return self._view_output(message, _OUTPUTS[kind], index)
         if kind == "reasoning":
-            return View("assistant", signed=True)
+            return values.View("assistant", signed=True)
         if kind in FROM_OUTSIDE:
-            return View("system")
+            return values.View("system")
         if isinstance(kind, str) and kind != "message":
-            return View("assistant")
-        role = word(message, "role")
+            return values.View("assistant")
+        role = fields.word(message, "role")
         if isinstance(message, Struct):
             raise self.fault(index, "", "a native message is among items of another type")
         if role is None or role not in ROLES:
             raise self.fault(index, "role", f"unknown role {role!r} in an item of type {kind!r}")
-        content = get(message, "content")
+        content = fields.get(message, "content")
         if not isinstance(content, str):
-            typed(content, index, "content", foreign=("tool_use", "tool_result"))
+            fields.typed(content, index, "content", foreign=("tool_use", "tool_result"))
         if index is not None:
-            check_value(content, index, "content")
+            fields.check_value(content, index, "content")
         if role != "assistant":
-            return View(ROLES[role])
-        return View(role, empty=says_nothing(content), blank=is_blank(content))
+            return values.View(ROLES[role])
+        return values.View(role, empty=fields.says_nothing(content), blank=fields.is_blank(content))
 
-    def _view_call(self, item: Any, pair: CallType, index: int | None) -> View:
-        call_id = text_of(item, pair.call_id, index)
+    def _view_call(self, item: Any, pair: CallType, index: int | None) -> values.View:
+        call_id = fields.text_of(item, pair.call_id, index)
         if pair.kind == "tool_search" and not call_id:
-            return View("assistant")  # the service's own search
-        name = text_of(item, pair.name, index) if pair.name else pair.kind
-        arguments = argument_text(item, index) if pair.arguments else None
-        alias = text_of(item, "id", index) if pair.call_id != "id" else ""
-        return View("assistant", (Call(call_id, name, arguments, pair.kind, alias),))
+            return values.View("assistant")  # the service's own search
+        name = fields.text_of(item, pair.name, index) if pair.name else pair.kind
+        arguments = fields.argument_text(item, index) if pair.arguments else None
+        alias = fields.text_of(item, "id", index) if pair.call_id != "id" else ""
+        return values.View("assistant", (values.Call(call_id, name, arguments, pair.kind, alias),))
 
-    def _view_output(self, item: Any, pair: CallType, index: int | None) -> View:
-        call_id = text_of(item, pair.output_id, index)
-        if not call_id and pair.kind in {"", "tool_search"} and (pair.kind or get(item, "name")):
-            return View("assistant" if pair.kind else "user")  # the service's own, or an event from outside
-        content = get(item, pair.payload)
+    def _view_output(self, item: Any, pair: CallType, index: int | None) -> values.View:
+        call_id = fields.text_of(item, pair.output_id, index)
+        if not call_id and pair.kind in {"", "tool_search"} and (pair.kind or fields.get(item, "name")):
+            return values.View("assistant" if pair.kind else "user")  # the service's own, or an event from outside
+        content = fields.get(item, pair.payload)
         if pair.kind == "mcp_approval":
-            content = _Approval(bool(content), text_of(item, "reason", index))
+            content = _Approval(bool(content), fields.text_of(item, "reason", index))
         elif index is not None:
-            check_value(content, index, pair.payload)
-        return View("tool", (), (Result(call_id, "", content, pair.kind),))
+            fields.check_value(content, index, pair.payload)
+        return values.View("tool", (), (values.Result(call_id, "", content, pair.kind),))
 
-    def key(self, thing: Call | Result) -> Key:
+    def key(self, thing: values.Call | values.Result) -> values.Key:
         """Return the id, and for all but function calls the type of call with it."""
         return (thing.kind, thing.id) if thing.kind else super().key(thing)
 
-    def arguments_ok(self, call: Call) -> bool:
+    def arguments_ok(self, call: values.Call) -> bool:
         """Tell whether the arguments are the text of an object; only function calls have that rule."""
         return bool(call.kind) or super().arguments_ok(call)
 
-    def can_answer(self, call: Call) -> bool:
+    def can_answer(self, call: values.Call) -> bool:
         return call.kind not in {"computer", "tool_search"}
 
-    def result_text(self, result: Result) -> tuple[str, bool]:
+    def result_text(self, result: values.Result) -> tuple[str, bool]:
         content = result.content
         if isinstance(content, _Approval):
             return content.in_words(), True
         if content is None or isinstance(content, str):
             return content or "", True
-        if is_list(content) and all(get(part, "text") is not None for part in content):
-            return "\n".join(text_of(part, "text") for part in content), True
-        return json_text(content), False
+        if fields.is_list(content) and all(fields.get(part, "text") is not None for part in content):
+            return "\n".join(fields.text_of(part, "text") for part in content), True
+        return fields.json_text(content), False
 
-    def result_parts(self, result: Result) -> tuple[Part, ...] | None:
+    def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
         """Return an output as parts: of functions and custom tools any, of others only what is a text."""
         text = result.content is None or isinstance(result.content, str)
         takes = result.kind in {"", "custom"} or (result.kind in _WRITTEN and text)
         return super().result_parts(result) if takes else None
 
     def tell(self, message: Any, telling: Telling) -> None:
-        kind = word(message, "type")
+        kind = fields.word(message, "type")
         if not kind or kind == "message":
-            self.tell_content(get(message, "content"), telling)
+            self.tell_content(fields.get(message, "content"), telling)
         elif kind == "reasoning":
-            self.tell_content(get(message, "summary"), telling)
-            self.tell_content(get(message, "content"), telling)
+            self.tell_content(fields.get(message, "summary"), telling)
+            self.tell_content(fields.get(message, "content"), telling)
         elif kind == "custom_tool_call":
-            telling.say(get(message, "input"))
+            telling.say(fields.get(message, "input"))
         elif kind != "function_call" and not (kind in _OUTPUTS and self.view(message).results):
             telling.show(message)
 
@@ -385,29 +356,23 @@ class OpenAIResponsesWire(ItemWire):
         """Tell a text, a list of parts, or what a user answered."""
         super().tell_content(content.in_words() if isinstance(content, _Approval) else content, telling)
 
-    def kind(self, block: Any) -> str:
-        return _TOLD.get(word(block, "type") or "", OTHER)
-
-    def block_words(self, block: Any) -> Any:
-        return get(block, "refusal" if word(block, "type") == "refusal" else "text")
-
-    def edit(self, message: Any, calls: Mapping[int, CallEdit], results: Mapping[int, ResultEdit]) -> Any:
-        kind = text_of(message, "type")
+    def edit(self, message: Any, calls: Mapping[int, values.CallEdit], results: Mapping[int, values.ResultEdit]) -> Any:
+        kind = fields.text_of(message, "type")
         pair = _CALLS.get(kind) or _OUTPUTS[kind]
-        fields: dict[str, Any] = {}
+        new: dict[str, Any] = {}
         for edit in calls.values():
-            fields = {pair.call_id: edit.id, pair.name: edit.name, pair.arguments: edit.arguments}
+            new = {pair.call_id: edit.id, pair.name: edit.name, pair.arguments: edit.arguments}
         for change in results.values():
             content = change.text
             if change.parts is not None:
                 (result,) = self._view_output(message, pair, None).results
                 whole = self.result_parts(result) is None
                 content = None if whole else self.content_after(change, result.content)
-            fields = {pair.output_id: change.id, pair.payload: content}
-        return put(message, **{name: value for name, value in fields.items() if name and value is not None})
+            new = {pair.output_id: change.id, pair.payload: content}
+        return fields.put(message, **{name: value for name, value in new.items() if name and value is not None})
 
-    def placeholder(self, piece: Piece) -> Any:
-        call = piece.call or Call("", "")
+    def placeholder(self, piece: values.Piece) -> Any:
+        call = piece.call or values.Call("", "")
         pair = _KINDS[call.kind]
         item: dict[str, Any] = {"type": pair.output, pair.output_id: call.id}
         if pair.kind == "mcp_approval":
@@ -419,46 +384,43 @@ class OpenAIResponsesWire(ItemWire):
             return {**item, "output": [{"stdout": "", "stderr": piece.text, "outcome": outcome}]}
         return {**item, "output": piece.text}
 
-    def speak(self, role: str, text: str) -> Any:
-        return {"role": role, "content": text}
-
     def item_id(self, message: Any) -> str:
         """Return the id that the service gave the item; a reference repeats one on purpose."""
-        kind = word(message, "type")
+        kind = fields.word(message, "type")
         own = kind not in FROM_OUTSIDE and kind not in {"local_shell_call_output", "mcp_approval_request"}
-        return text_of(message, "id") if own else ""
+        return fields.text_of(message, "id") if own else ""
 
     def without_item_id(self, message: Any) -> Any:
-        return without(message, "id")
+        return fields.without(message, "id")
 
     def without_thinking(self, message: Any) -> Any | None:
         """Return nothing for reasoning; what came of it must not be known by an id then."""
-        kind = word(message, "type") or "message"
+        kind = fields.word(message, "type") or "message"
         if kind == "reasoning":
             return None
         return self.without_item_id(message) if kind in _PREFIXES and self.item_id(message) else message
 
     def with_text(self, message: Any, text: str) -> Any:
         """Return a message with `text` as its content, and its media; any other item as it is."""
-        if (word(message, "type") or "message") != "message":
+        if (fields.word(message, "type") or "message") != "message":
             return message
-        content = get(message, "content")
-        media = [part for part in content if self.kind(part) != TEXT] if is_list(content) else []
-        kind = "output_text" if word(message, "role") == "assistant" else "input_text"
-        return put(message, content=[{"type": kind, "text": text}, *media] if media else text)
+        content = fields.get(message, "content")
+        media = [part for part in content if self.kind(part) != values.TEXT] if fields.is_list(content) else []
+        kind = "output_text" if fields.word(message, "role") == "assistant" else "input_text"
+        return fields.put(message, content=[{"type": kind, "text": text}, *media] if media else text)
 
     def compacted_by(self, message: Any) -> str:
         """Tell whether the item is the service's own compaction."""
-        return self.name if word(message, "type") in {"compaction", "compaction_summary"} else ""
+        return self.name if fields.word(message, "type") in {"compaction", "compaction_summary"} else ""
 
     def wants_follower(self, message: Any) -> bool:
         """Tell whether the item is reasoning that the service knows by its id."""
-        return word(message, "type") == "reasoning" and bool(get(message, "id"))
+        return fields.word(message, "type") == "reasoning" and bool(fields.get(message, "id"))
 
     def can_follow(self, message: Any) -> bool:
         """Tell whether reasoning can have produced this: an item of the model's, no rewritten message."""
-        if word(message, "type") in {None, "message"}:
-            return word(message, "role") == "assistant" and bool(get(message, "id"))
+        if fields.word(message, "type") in {None, "message"}:
+            return fields.word(message, "role") == "assistant" and bool(fields.get(message, "id"))
         return self.made_by_model(message)
 
 
