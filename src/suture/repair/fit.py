@@ -8,7 +8,7 @@ else is wrong stays unresolved.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -67,8 +67,10 @@ class Fit:
     ([], 'empty-message')
     """
 
-    def __init__(self, wire: Wire, profile: Profile, language: Language) -> None:
-        self.wire, self.profile = wire, profile
+    def __init__(
+        self, wire: Wire, profile: Profile, language: Language, starts_with_user: Callable[[], bool] = bool
+    ) -> None:
+        self.wire, self.profile, self.starts_with_user = wire, profile, starts_with_user
         self.language: Language = language
         self.rules = profile.rules_for(wire)
         self.ids = Ids(profile.ids) if profile.ids is not None else None
@@ -82,8 +84,6 @@ class Fit:
         self._passes = [problem for problem in wire.mends if problem in self.rules]
         self._parts_steps = next((name for name in ("split-turn", "turn-order", "same-role") if name in self.rules), "")
         """The problem of a turn in several messages, where the provider has one."""
-        self.starts_with_user = False
-        """Whether what was handed in begins with somebody else than the model."""
         self.begun = False
         """Whether somebody spoke in what was put out."""
         self._held: _Held | None = None
@@ -528,7 +528,7 @@ class Fit:
         if not self.begun and role == "assistant":
             # Where nobody demands it, the user's side still begins: what it began with is gone, and was reported.
             demanded = "model-first" in rules and self._find("model-first", item, "a user message put before it")
-            if demanded or ("model-first" not in rules and self.starts_with_user):
+            if demanded or ("model-first" not in rules and self.starts_with_user()):
                 self._insert("user", item.index)
         elif (
             held is not None
