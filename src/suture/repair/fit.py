@@ -18,7 +18,8 @@ from suture.language import Language
 from suture.messages import TextPart
 from suture.profiles import STRUCTURAL, Operation, Profile, Rule
 from suture.repair.ids import Ids
-from suture.repair.rebuild import Group, Item, Pair
+from suture.repair.pairing import Record
+from suture.repair.rebuild import Group, Pair
 from suture.repair.report import Finding
 from suture.repair.texts import UNKNOWN_TOOL, note_text, origin_text, reword
 from suture.wires import BlockWire, Call, CallEdit, Piece, RawPart, ResultEdit, Wire, without_lone_escapes
@@ -62,7 +63,7 @@ class Fit:
     >>> wire = get_wire("openai-chat")
     >>> fit = Fit(wire, get_profile("openai-chat"), "en")
     >>> empty = {"role": "assistant", "content": None}
-    >>> fit.feed([Item(empty, 0, wire.view(empty))], [])
+    >>> fit.feed([Record(0, empty, wire.view(empty))], [])
     >>> fit.finish(), fit.findings[0].problem
     ([], 'empty-message')
     """
@@ -87,7 +88,7 @@ class Fit:
         self.begun = False
         """Whether somebody spoke in what was put out."""
         self._held: _Held | None = None
-        self._reasoning: list[Item] = []
+        self._reasoning: list[Record] = []
         """Items that want one to follow that they produced."""
         self._mended: set[int] = set()
         """Items of the group at hand that were looked at by themselves."""
@@ -162,7 +163,7 @@ class Fit:
         if self.ids is not None:
             self.ids.take_back(point[0])
 
-    def feed(self, items: Sequence[Item], groups: Sequence[Group]) -> None:
+    def feed(self, items: Sequence[Record], groups: Sequence[Group]) -> None:
         """Take the next messages of a history as pairing left them, and the groups that they belong to."""
         if self.demands_nothing:
             for item in items:
@@ -244,7 +245,7 @@ class Fit:
                 arguments = whole
         return None if new_id is None and name is None and arguments is None else CallEdit(new_id, name, arguments)
 
-    def _edit_result(self, pair: Pair, item: Item, call: Call, edit: CallEdit) -> ResultEdit | None:
+    def _edit_result(self, pair: Pair, item: Record, call: Call, edit: CallEdit) -> ResultEdit | None:
         result = item.view.results[pair.answer_position]
         new_id = edit.id
         if new_id is None and result.id != call.id and self.wire.has_id(call) and self.ids is not None:
@@ -270,7 +271,7 @@ class Fit:
 
     # The form of a group
 
-    def _arrange(self, group: Group) -> list[Item]:
+    def _arrange(self, group: Group) -> list[Record]:
         """Return the messages of a group in the order that the provider wants, media shown behind it."""
         media = self._lift_media(group)
         if len(group.turn) > 1:  # where a step begins is seen when each message is in order
@@ -291,14 +292,14 @@ class Fit:
             arranged = [*self._join(segments[0]), *self._ordered(group)]
         if media:
             shown = self.wire.show_media(media)
-            arranged.append(Item(shown, arranged[-1].index, self.wire.view(shown)))
+            arranged.append(Record(arranged[-1].index, shown, self.wire.view(shown)))
         return arranged
 
-    def _segments(self, turn: list[Item]) -> list[list[Item]]:
+    def _segments(self, turn: list[Record]) -> list[list[Record]]:
         """Return the messages of a turn as the steps that the provider sees in them: usually one."""
         if len(turn) == 1 or not self._parts_steps:
             return [turn]
-        segments: list[list[Item]] = [[]]
+        segments: list[list[Record]] = [[]]
         called = False
         for item in turn:
             if called and ("split-turn" in self.rules or self.wire.begins_step(item.message)):
@@ -310,7 +311,7 @@ class Fit:
             self._move_text_forward(segments)
         return segments
 
-    def _move_text_forward(self, segments: list[list[Item]]) -> None:
+    def _move_text_forward(self, segments: list[list[Record]]) -> None:
         """Put what the model said behind its last call before the calls: it had not seen their results.
 
         Where a step is signed, it stays a step of its own, behind the results.
@@ -325,12 +326,12 @@ class Fit:
         else:
             segments[-2:] = [[*before, *said]]
 
-    def _split(self, group: Group, segments: list[list[Item]]) -> list[Item]:
+    def _split(self, group: Group, segments: list[list[Record]]) -> list[Record]:
         """Return each segment with the results of its calls behind it."""
         if not self._find(self._parts_steps, segments[1][0], "the results of each step put behind it"):
             return [*group.turn, *group.results]
         self.changed = True
-        arranged: list[Item] = []
+        arranged: list[Record] = []
         answers: dict[int, list[Piece]] = defaultdict(list)
         for pair in group.pairs:
             if pair.answer is not None:
@@ -342,18 +343,18 @@ class Fit:
             pieces = [piece for item in segment for piece in answers[id(item)]]
             for made in wire.carry(pieces) if pieces else ():
                 message = sources.get(self._block_ids(made), made)  # it may be as it was before pairing joined it
-                arranged.append(Item(message, segment[-1].index, wire.view(message)))
+                arranged.append(Record(segment[-1].index, message, wire.view(message)))
         for item in group.results:
             rest = self.wire.rest(item.message, {}) if item.view.loose else None
             if rest is not None:
-                arranged.append(Item(rest, item.index, self.wire.view(rest)))
+                arranged.append(Record(item.index, rest, self.wire.view(rest)))
         return arranged
 
     def _block_ids(self, message: Any) -> tuple[int, ...]:
         """Return which objects the blocks of a message are; a message that has none is one itself."""
         return tuple(map(id, self.wire.blocks(message) if isinstance(self.wire, BlockWire) else (message,)))
 
-    def _join(self, segment: list[Item]) -> list[Item]:
+    def _join(self, segment: list[Record]) -> list[Record]:
         """Return the messages of one step as one, where the provider wants that."""
         said = [item for item in segment if not item.view.empty]
         wire = self.wire
@@ -368,9 +369,9 @@ class Fit:
                 self._find("empty-message", item, "dropped")
         blocks = [block for item in said for block in wire.blocks(item.message)]
         message = wire.with_blocks(said[0].message, blocks)
-        return [Item(message, said[0].index, wire.view(message))]
+        return [Record(said[0].index, message, wire.view(message))]
 
-    def _ordered(self, group: Group) -> list[Item]:
+    def _ordered(self, group: Group) -> list[Record]:
         """Return the results of a group in call order, where the provider counts them."""
         wire = self.wire
         if "results-order" not in self.rules or len(group.pairs) < 2 or not isinstance(wire, BlockWire):
@@ -384,7 +385,7 @@ class Fit:
         held = [[block for block in each if wire.kind(block) == "result"] for each in blocks]
         rest = [block for each in blocks for block in each if wire.kind(block) != "result"]
         message = wire.with_blocks(group.results[0].message, [*[held[at][number] for at, number in wanted], *rest])
-        return [Item(message, group.results[0].index, wire.view(message))]
+        return [Record(group.results[0].index, message, wire.view(message))]
 
     def _lift_media(self, group: Group) -> list[tuple[str, list[Any]]]:
         """Take media out of results that may not hold them; return them, each with the call that they came from."""
@@ -417,7 +418,7 @@ class Fit:
 
     # One message
 
-    def _mend(self, item: Item) -> None:
+    def _mend(self, item: Record) -> None:
         """Do what can be done about a message by itself."""
         if id(item) in self._mended:
             return
@@ -432,7 +433,7 @@ class Fit:
             if self._find(problem, item, _DONE[problem] if may else ""):
                 self._replace(item, better)
 
-    def _fit_message(self, item: Item) -> None:
+    def _fit_message(self, item: Record) -> None:
         self._watch_items(item)
         self._mend(item)
         if "repeated-document" in self.rules:
@@ -456,14 +457,14 @@ class Fit:
                 part = [block for block in wire.blocks(item.message) if (wire.kind(block) == "result") is wanted]
                 message = wire.with_blocks(item.message, part)
                 if part and not wire.view(message).empty:
-                    self._put(Item(message, item.index, wire.view(message)))
+                    self._put(Record(item.index, message, wire.view(message)))
             return
         if self.wire.wants_follower(item.message) and "lone-reasoning" in self.rules:
             self._reasoning.append(item)
             return
         self._put(item)
 
-    def _watch_items(self, item: Item) -> None:
+    def _watch_items(self, item: Record) -> None:
         """Keep what stands between reasoning and what it produced out, and give no item id twice."""
         if self._reasoning and not self.wire.wants_follower(item.message):
             if self.wire.can_follow(item.message):
@@ -506,7 +507,7 @@ class Fit:
 
     # Beside the message before
 
-    def _put(self, item: Item) -> None:
+    def _put(self, item: Record) -> None:
         message, view, role = item.message, item.view, item.view.role
         held = self._held
         if held is not None and held.role == "assistant" and role != "assistant":
@@ -565,11 +566,11 @@ class Fit:
 
     # What is said of it
 
-    def _replace(self, item: Item, message: Any) -> None:
+    def _replace(self, item: Record, message: Any) -> None:
         item.message, item.view = message, self.wire.view(message)
         self.changed = True
 
-    def _find(self, problem: str, item: Item | _Held, done: str, call: Call | None = None) -> bool:
+    def _find(self, problem: str, item: Record | _Held, done: str, call: Call | None = None) -> bool:
         """Report a problem; return whether it is to be mended as `done` says."""
         rule: Rule | None = self.rules.get(problem)
         if rule is not None and rule.operation is Operation.UNREPAIRABLE:

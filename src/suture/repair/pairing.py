@@ -51,7 +51,7 @@ def take_all(wire: Wire, messages: Sequence[Any], start: int = 0) -> Parts:
 
 
 class Record(Struct, eq=False):
-    """One message, or one step of a message that holds several: what it is, and where it stood."""
+    """One message, or one step of a message that holds several, and the index of the message that it came from."""
 
     index: int
     message: Any
@@ -64,9 +64,10 @@ class Record(Struct, eq=False):
 
 
 class Reference(Struct, eq=False):
-    """A result where it stands: the place of its record, its position in that message."""
+    """A result where it stands: the place and index of its record, its position in that message."""
 
     place: int
+    index: int
     position: int
     result: Result
     key: Key
@@ -84,9 +85,13 @@ class Slot(Struct, eq=False):
     position: int
     """The number of the call in its message, as that was handed in."""
     key: Key
-    answer: Reference | None = None
-    more: list[Reference] = field(default_factory=list[Reference])
-    """Further parts of its result, of another kind: they are joined to it."""
+    parts: list[Reference] = field(default_factory=list[Reference])
+    """Its result: in several parts where they are of different kinds."""
+
+    @property
+    def answer(self) -> Reference | None:
+        """Its result, or the first part of it."""
+        return self.parts[0] if self.parts else None
 
 
 class Turn(Struct, eq=False):
@@ -101,6 +106,11 @@ class Turn(Struct, eq=False):
     """Results without an id that came while this was the latest turn."""
     surplus: bool = False
     """More results came than it has calls, one took another's place, or one came in several parts."""
+
+    @property
+    def places(self) -> set[int]:
+        """The records that hold its results."""
+        return {slot.parts[0].place for slot in self.slots if slot.parts}
 
 
 class Assignment(Struct, eq=False):
@@ -142,7 +152,7 @@ def open_place(found: Assignment) -> int | None:
     for turn in found.turns[-1:]:
         early = [reference.place for reference in (*turn.arrivals, *turn.nameless)]
         places += [place for place in early if place < turn.first]
-    return min([found.records[place].index for place in places], default=None)
+    return min([records[place].index for place in places], default=None)
 
 
 def _speaks(record: Record) -> bool:
@@ -218,18 +228,15 @@ class _Queue:
     def take(self, *, real: bool) -> Slot | None:
         """Return the first call without a result; if there is none, for a real one the first with a placeholder."""
         slots = self.slots
-        while self._open < len(slots) and slots[self._open].answer is not None:
+        while self._open < len(slots) and slots[self._open].parts:
             self._open += 1
         if self._open < len(slots):
             return slots[self._open]
         if not real:
             return None
-        while self._weak < len(slots):
-            answer = slots[self._weak].answer
-            if answer is not None and answer.synthetic:
-                return slots[self._weak]
+        while self._weak < len(slots) and not slots[self._weak].parts[0].synthetic:
             self._weak += 1
-        return None
+        return slots[self._weak] if self._weak < len(slots) else None
 
 
 class _Assigning:
@@ -257,7 +264,7 @@ class _Assigning:
                 place = self._read_run(place)
                 continue
             for position, result in enumerate(view.results):
-                self._receive(Reference(place, position, result, self.wire.key(result)))
+                self._receive(Reference(place, records[place].index, position, result, self.wire.key(result)))
             place += 1
         if self.unmatched:
             self._match_aliases()
@@ -313,7 +320,7 @@ class _Assigning:
             self.parts.want(index.find(reference.key, part.start) if has_id else index.find_turn(part.start))
         if turn is not None:
             (turn.arrivals if has_id else turn.nameless).append(reference)
-        elif not has_id or not index.refers(self.found.records[reference.place].index):
+        elif not has_id or not index.refers(reference.index):
             self.unmatched.append((reference, len(turns)))
 
     def _look_ahead(self, reference: Reference, number: int) -> None:
@@ -428,10 +435,10 @@ class _Assigning:
         slot = queue.take(real=not reference.synthetic)
         if slot is None:
             return None
-        if slot.answer is not None:
-            self.found.copies.append((slot.answer, slot))
+        if slot.parts:
+            self.found.copies.append((slot.parts[0], slot))
             turn.surplus = True
-        slot.answer = reference
+        slot.parts = [reference]
         return slot
 
     def _content(self, reference: Reference) -> Any:
@@ -457,17 +464,17 @@ class _Assigning:
         If an earlier turn has the id too, nobody can know whose it is.
         """
         begin = self._part(turn.first).start
-        if slot.answer is None or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
+        if not slot.parts or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
             self.found.orphans.append(reference)
             return
-        kinds = {kind for part in (slot.answer, *slot.more) for kind in self._kinds(part)}
+        kinds = {kind for part in slot.parts for kind in self._kinds(part)}
         if kinds and self._kinds(reference) and not kinds & self._kinds(reference):
-            slot.more.append(reference)
+            slot.parts.append(reference)
             return
-        for part in (slot.answer, *slot.more):
+        for part in slot.parts:
             part.beaten = True
             self.found.beaten.append((part, slot))
-        slot.answer, slot.more = reference, []
+        slot.parts = [reference]
 
     def _kinds(self, reference: Reference) -> set[str]:
         """Return whether a result holds text, something else, or both; nothing where it cannot be taken apart."""
@@ -484,7 +491,7 @@ class _Assigning:
             else:
                 self.found.orphans.append(reference)
         for number, references in behind.items():
-            slots = [slot for slot in self.found.turns[number].slots if slot.answer is None]
+            slots = [slot for slot in self.found.turns[number].slots if not slot.parts]
             if len(slots) == 1 and number >= len(self.found.turns) - 2 and self.found.unsettled is None:
                 self.found.unsettled = self.found.turns[number]
             result, call = references[0].result, slots[0].call if slots else None
@@ -495,7 +502,7 @@ class _Assigning:
                 and result.name in {"", call.name}
                 and not is_synthetic(self.wire, result, None, self.is_placeholder)  # it would speak of another call
             ):
-                slots[0].answer = references[0]
+                slots[0].parts = references
             else:
                 self.found.orphans += references
 
@@ -538,9 +545,7 @@ def cuts_between(wire: Wire, messages: Sequence[Any], assignment: Assignment) ->
         if same_turn and not wire.compacted_by(messages[other.index]):
             closed[other.index] = 1
     for turn in assignment.turns:
-        places = [turn.first, turn.last]
-        for slot in turn.slots:
-            places += [answer.place for answer in (slot.answer, *slot.more) if answer is not None]
+        places = [turn.first, turn.last, *[part.place for slot in turn.slots for part in slot.parts]]
         first, last = records[min(places)].index, records[max(places)].index
         closed[first + 1 : last + 1] = b"\x01" * (last - first)
     return [place for place in range(len(messages) + 1) if not closed[place]]

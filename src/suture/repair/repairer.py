@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import is_
-from typing import Any, Generic, Literal, overload
+from typing import Any, Generic, Unpack, overload
 
 from msgspec.structs import replace
 
 from suture.errors import InputError
 from suture.messages import History, M
 from suture.profiles import Profile, default_profile, get_profile
-from suture.repair.engine import Causes, Generator, Repaired, agreed, make_options, make_walks
+from suture.repair.engine import Causes, Choices, Repaired, agreed, make_options, make_walks
 from suture.repair.report import Finding, Pending, Report
-from suture.repair.texts import Cause
 from suture.repair.walk import Walk, make_demands
 from suture.wires import Demands, Wire, get_wire, narrow
 
@@ -32,29 +31,15 @@ class Repairer(Generic[M]):
     ['assistant', 'tool', 'user']
     """
 
-    def __init__(  # noqa: PLR0913 - the choices of `repair`
+    def __init__(
         self,
         messages: Iterable[M] | tuple[()] = (),
         *,
         wire: str | Wire | None = None,
         profile: str | Profile | None = None,
-        tail: Literal["cancel", "keep"] = "cancel",
-        orphans: Literal["text", "drop"] = "text",
-        generator: Generator | None = None,
-        cause: Cause | str | None = None,
-        causes: Causes | None = None,
-        is_placeholder: Callable[[str], bool] | None = None,
-        language: str | None = None,
+        **choices: Unpack[Choices],
     ) -> None:
-        self._options = make_options(
-            tail=tail,
-            orphans=orphans,
-            generator=generator,
-            cause=cause,
-            causes=causes,
-            is_placeholder=is_placeholder,
-            language=language,
-        )
+        self._options = make_options(**choices)
         self._asked = (wire, profile)
         self.reset(messages)
 

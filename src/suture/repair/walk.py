@@ -19,8 +19,8 @@ from suture.errors import ConfigError
 from suture.profiles import Profile
 from suture.repair.fit import Fit
 from suture.repair.ids import CallIndex
-from suture.repair.pairing import OutsideError, Parts
-from suture.repair.rebuild import Item, Paired, PairOptions, Place, find_speaker, pair
+from suture.repair.pairing import OutsideError, Parts, Record
+from suture.repair.rebuild import Paired, PairOptions, Place, find_speaker, pair
 from suture.repair.report import Displaced, Finding, Pending, Report
 from suture.wires import Demands, View, Wire
 from suture.wires.fields import outline
@@ -367,7 +367,7 @@ class Walk:
         ]
         self.displaced += [one for one in paired.displaced if part is None or one.index in part]
 
-    def _feed(self, paired: Paired, items: Sequence[Item], stop: int) -> None:
+    def _feed(self, paired: Paired, items: Sequence[Record], stop: int) -> None:
         """Fit some of what pairing made, up to a place of the input."""
         self.fit.feed(items, paired.groups)
         if paired.pending and stop == len(self.raw):  # under the ids and names that they go by in the output
