@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from suture.language import Language
@@ -43,14 +43,15 @@ _IN_SIGNED = frozenset(
 """What may be mended in a message that holds something signed: no block of that changes."""
 
 
-class _Held(Struct, eq=False):
+class _Held(Struct, frozen=True, eq=False):
     """The last message put out; the next ones may still be joined to it."""
 
     message: Any
     role: str
     index: int
     has_results: bool
-    joined: list[Any] = field(default_factory=list[Any])
+    joined: tuple[Any, Any] | None = None
+    """What was joined to it before, and the last of it."""
     previous: "_Held | None" = None
     """The message of the model's directly before one of the model's."""
 
@@ -137,15 +138,12 @@ class Fit:
 
     def mark(self) -> tuple[Any, ...]:
         """Return a point that `take_back` can return to."""
-        held = self._held
-        held = held if held is None else replace(held, joined=list(held.joined))
         counts = len(self.out), len(self.findings), len(self.documents)
-        return held, counts, self.mark_ids(), self.begun, self.changed
+        return self._held, counts, self.mark_ids(), self.begun, self.changed
 
     def take_back(self, point: tuple[Any, ...]) -> None:
         """Forget all that came since `mark` returned `point`."""
-        held, counts, ids, self.begun, self.changed = point
-        self._held = held if held is None else replace(held, joined=list(held.joined))
+        self._held, counts, ids, self.begun, self.changed = point
         self._reasoning = []
         del self.out[counts[0] :], self.findings[counts[1] :]
         while len(self.documents) > counts[2]:
@@ -283,7 +281,6 @@ class Fit:
         if between and "text-between-calls" in self.rules:
             done = "" if any(item.view.signed for item in between) else "moved before the calls"
             if self._find("text-between-calls", between[0], done):
-                self.changed = True
                 turn = sorted(turn, key=lambda item: bool(item.view.calls))
         segments = [turn] if group.pending else self._segments(turn)
         if len(segments) > 1:
@@ -292,7 +289,7 @@ class Fit:
             arranged = [*self._join(segments[0]), *self._ordered(group)]
         if media:
             shown = self.wire.show_media(media)
-            arranged.append(Record(arranged[-1].index, shown, self.wire.view(shown)))
+            arranged.append(self._make(shown, arranged[-1].index))
         return arranged
 
     def _segments(self, turn: list[Record]) -> list[list[Record]]:
@@ -322,7 +319,6 @@ class Fit:
             return
         if self._find(self._parts_steps, said[0], "put before the calls"):
             segments[-2:] = [[*before[:first], *said, *before[first:]]]
-            self.changed = True
         else:
             segments[-2:] = [[*before, *said]]
 
@@ -330,7 +326,6 @@ class Fit:
         """Return each segment with the results of its calls behind it."""
         if not self._find(self._parts_steps, segments[1][0], "the results of each step put behind it"):
             return [*group.turn, *group.results]
-        self.changed = True
         arranged: list[Record] = []
         answers: dict[int, list[Piece]] = defaultdict(list)
         for pair in group.pairs:
@@ -343,11 +338,11 @@ class Fit:
             pieces = [piece for item in segment for piece in answers[id(item)]]
             for made in wire.carry(pieces) if pieces else ():
                 message = sources.get(self._block_ids(made), made)  # it may be as it was before pairing joined it
-                arranged.append(Record(segment[-1].index, message, wire.view(message)))
+                arranged.append(self._make(message, segment[-1].index))
         for item in group.results:
             rest = self.wire.rest(item.message, {}) if item.view.loose else None
             if rest is not None:
-                arranged.append(Record(item.index, rest, self.wire.view(rest)))
+                arranged.append(self._make(rest, item.index))
         return arranged
 
     def _block_ids(self, message: Any) -> tuple[int, ...]:
@@ -363,13 +358,12 @@ class Fit:
         found = [self._find("same-role", item, "merged with the message before") for item in said[1:]]
         if not all(found):
             return segment
-        self.changed = True
         for item in segment:
             if item.view.empty and "empty-message" in self.rules:
                 self._find("empty-message", item, "dropped")
         blocks = [block for item in said for block in wire.blocks(item.message)]
         message = wire.with_blocks(said[0].message, blocks)
-        return [Record(said[0].index, message, wire.view(message))]
+        return [self._make(message, said[0].index)]
 
     def _ordered(self, group: Group) -> list[Record]:
         """Return the results of a group in call order, where the provider counts them."""
@@ -380,12 +374,11 @@ class Fit:
         wanted = [(order[id(pair.answer)], pair.answer_position) for pair in group.pairs if pair.answer is not None]
         if wanted == sorted(wanted) or not self._find("results-order", group.results[0], "put in call order"):
             return group.results
-        self.changed = True
         blocks = [list(wire.blocks(item.message)) for item in group.results]
         held = [[block for block in each if wire.kind(block) == "result"] for each in blocks]
         rest = [block for each in blocks for block in each if wire.kind(block) != "result"]
         message = wire.with_blocks(group.results[0].message, [*[held[at][number] for at, number in wanted], *rest])
-        return [Record(group.results[0].index, message, wire.view(message))]
+        return [self._make(message, group.results[0].index)]
 
     def _lift_media(self, group: Group) -> list[tuple[str, list[Any]]]:
         """Take media out of results that may not hold them; return them, each with the call that they came from."""
@@ -443,7 +436,6 @@ class Fit:
         view = item.view
         empty = view.empty and not view.signed and "empty-message" in self.rules
         if empty and self._find("empty-message", item, "dropped"):
-            self.changed = True
             return
         apart = "trailing-text" in self.rules and bool(view.results) and view.loose
         wire = self.wire
@@ -452,12 +444,11 @@ class Fit:
             and isinstance(wire, BlockWire)
             and self._find("trailing-text", item, "split off into the next message")
         ):
-            self.changed = True
             for wanted in (True, False):  # the results, then what else it says
                 part = [block for block in wire.blocks(item.message) if (wire.kind(block) == "result") is wanted]
                 message = wire.with_blocks(item.message, part)
                 if part and not wire.view(message).empty:
-                    self._put(Record(item.index, message, wire.view(message)))
+                    self._put(self._make(message, item.index))
             return
         if self.wire.wants_follower(item.message) and "lone-reasoning" in self.rules:
             self._reasoning.append(item)
@@ -485,9 +476,7 @@ class Fit:
     def _drop_reasoning(self) -> None:
         reasoning, self._reasoning = self._reasoning, []
         for item in reasoning:
-            if self._find("lone-reasoning", item, "dropped"):
-                self.changed = True
-            else:
+            if not self._find("lone-reasoning", item, "dropped"):
                 self._put(item)
 
     def _drop_trailing_thinking(self) -> None:
@@ -497,13 +486,11 @@ class Fit:
             rest = self.wire.without_trailing_thinking(held.message)
             if rest is held.message or not self._find("trailing-thinking", held, "dropped"):
                 return
-            self.changed = True
             if rest is not None:
-                held.message = rest
+                self._held = replace(held, message=rest)
                 return
-            self._held = held = held.previous  # it may end in a thought, too
-            if held is not None:
-                held.message, held.joined = self.out.pop(), []
+            held = held.previous  # it may end in a thought, too
+            self._held = held = held and replace(held, message=self.out.pop(), joined=None)
 
     # Beside the message before
 
@@ -516,15 +503,13 @@ class Fit:
         late = role == "system" and held is not None and (held.has_results or held.role == "assistant")
         if late and "late-system" in self.rules and self._find("late-system", item, "told as the user's"):
             message, role = self.wire.as_role(message, "user"), "user"
-            self.changed = True
         has_results, rules = bool(view.results), self.rules
         if held is not None and held.role == role != "system":
             both = held.has_results and has_results
             problem = "same-role" if "same-role" in rules else "split-results" if both else ""
             if problem in rules and self._find(problem, item, "merged with the message before"):
-                self.changed = True
-                held.joined.append(message)
-                held.has_results = held.has_results or has_results
+                both = held.has_results or has_results
+                self._held = replace(held, joined=(held.joined, message), has_results=both)
                 return
         if not self.begun and role == "assistant":
             # Where nobody demands it, the user's side still begins: what it began with is gone, and was reported.
@@ -546,7 +531,7 @@ class Fit:
 
     def _hold(self, held: _Held) -> None:
         if self._held is not None and self._held.role == held.role == "assistant":
-            held.previous = self._held
+            held = replace(held, previous=self._held)
         self._release()
         self._held = held
         self.begun = self.begun or held.role != "system" or not self.profile.system_outside
@@ -556,9 +541,13 @@ class Fit:
         held, self._held = self._held, None
         if held is None:
             return
-        message, wire = held.message, self.wire
-        if held.joined and isinstance(wire, BlockWire):
-            blocks = [block for part in (message, *held.joined) for block in wire.blocks(part)]
+        message, joined, wire = held.message, held.joined, self.wire
+        if joined is not None and isinstance(wire, BlockWire):
+            parts: list[Any] = []
+            while joined is not None:
+                joined, part = joined
+                parts.append(part)
+            blocks = [block for part in (message, *reversed(parts)) for block in wire.blocks(part)]
             if "results-not-first" in self.rules:
                 blocks.sort(key=lambda block: wire.kind(block) != "result")
             message = wire.with_blocks(message, blocks)
@@ -566,15 +555,18 @@ class Fit:
 
     # What is said of it
 
+    def _make(self, message: Any, index: int) -> Record:
+        return Record(index, message, self.wire.view(message))
+
     def _replace(self, item: Record, message: Any) -> None:
         item.message, item.view = message, self.wire.view(message)
-        self.changed = True
 
     def _find(self, problem: str, item: Record | _Held, done: str, call: Call | None = None) -> bool:
         """Report a problem; return whether it is to be mended as `done` says."""
         rule: Rule | None = self.rules.get(problem)
         if rule is not None and rule.operation is Operation.UNREPAIRABLE:
             done = ""
+        self.changed = self.changed or bool(done)
         call_id, name = (call.id, call.name) if call else ("", "")
         found = Finding(index=item.index, problem=problem, call_id=call_id, name=name, done=done)
         self.findings.append(found if rule is None else found.cite(rule.id, rule.says, rule.source))

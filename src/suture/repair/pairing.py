@@ -356,7 +356,7 @@ class _Assigning:
                 halves = [reference.result._replace(id=half) for half in get_halves(reference.result.id)]
                 names = [reference.key, *map(self.wire.key, halves)]
             for name in names:
-                self.parts.want(self.parts.index.find_alias(name, self._part(reference.place).start))
+                self.parts.want(self.parts.index.find(name, self._part(reference.place).start, aliases=True))
             # The last of the calls so named, in the order of their turns, that stand before the result.
             places = [(known[name], bisect_left(known[name], before, key=_FIRST)) for name in names if name in known]
             meant = [calls[place - 1] for calls, place in places if place]
