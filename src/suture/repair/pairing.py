@@ -5,7 +5,6 @@ that has its id. *Settle* decides, turn by turn, which call each of them answers
 over the whole history is ever consulted: ids that restart each round, or never change, are common and valid.
 """
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -213,7 +212,6 @@ def is_synthetic(wire: Wire, result: Result, call: Call | None, is_placeholder: 
 
 
 _WHERE = attrgetter("place", "position")
-_FIRST = itemgetter(0)
 
 
 class _Queue:
@@ -248,8 +246,14 @@ class _Assigning:
         self.wire, self.messages, self.found, self.parts = wire, messages, found, parts
         self.is_placeholder = is_placeholder
         self.latest: dict[Key, Turn] = {}
+        self.aliases: dict[Key, tuple[int, Key]] = {}
+        """What a call may be meant by, its other id or half of a composite one: the last turn and call of that."""
         self.unmatched: list[tuple[Reference, int]] = []
         """Results whose id no turn before them has, and how many turns stand before each."""
+        self.waiting: list[Reference] = []
+        """Those since the last turn: they may belong to the next one."""
+        self.barred = 0
+        """How many of these the model has spoken behind: they may not."""
         self.last_spoken: dict[int, int] = {}
         """Where the model speaks last in each part."""
         self.known: set[Key] = set()
@@ -266,11 +270,9 @@ class _Assigning:
             for position, result in enumerate(view.results):
                 self._receive(Reference(place, records[place].index, position, result, self.wire.key(result)))
             place += 1
-        if self.unmatched:
-            self._match_aliases()
-            for reference, number in self.unmatched:
-                self._look_ahead(reference, number)
-            self._match_early()
+        self._hand_over(None)
+        for reference, number in self.unmatched:
+            self._look_ahead(reference, number)
         for turn in self.found.turns:  # in order, so what is earlier is final
             if turn.arrivals:
                 self._settle_ids(turn)
@@ -299,6 +301,7 @@ class _Assigning:
         if first >= 0:
             self.last_spoken[records[first].part] = first
         if last_call < 0:
+            self.barred = len(self.waiting) if first >= 0 else self.barred
             return stop
         # What the model said behind its last call belongs to the turn only if results follow directly.
         goes_on = self.wire.set_like or (stop < len(records) and bool(records[stop].view.results))
@@ -309,19 +312,46 @@ class _Assigning:
                 turn.slots.append(Slot(call, place, number, key))
                 if call.id:
                     self.latest[key] = turn
+                    for alias in filter(None, (call.id, call.alias, *get_halves(call.id))):
+                        self.aliases[self.wire.key(call._replace(id=alias))] = len(self.found.turns), key
+        self._hand_over(turn)
         self.found.turns.append(turn)
         return stop
 
     def _receive(self, reference: Reference) -> None:
+        """Hand a result to the latest turn that has its id, or by which half of an id may be meant."""
         turns, has_id, index = self.found.turns, bool(reference.result.id), self.parts.index
         turn = self.latest.get(reference.key) if has_id else turns[-1] if turns else None
         part = self._part(reference.place)
         if turn is None or self._part(turn.first) is not part:
             self.parts.want(index.find(reference.key, part.start) if has_id else index.find_turn(part.start))
+        if turn is None and has_id:
+            if index.refers(reference.index):
+                return  # its call may be one that the service keeps
+            halves = [reference.result._replace(id=half) for half in get_halves(reference.result.id)]
+            names = [reference.key, *map(self.wire.key, halves)]
+            for name in names:
+                self.parts.want(index.find(name, part.start, aliases=True))
+            if meant := [self.aliases[name] for name in names if name in self.aliases]:
+                number, reference.key = max(meant, key=itemgetter(0))
+                turn = turns[number]
         if turn is not None:
             (turn.arrivals if has_id else turn.nameless).append(reference)
-        elif not has_id or not index.refers(reference.index):
+        else:
+            self.waiting.append(reference)
             self.unmatched.append((reference, len(turns)))
+
+    def _hand_over(self, turn: Turn | None) -> None:
+        """Hand what waits to the very next turn, where that has its id and no model's message stands between."""
+        keys = {slot.key for slot in turn.slots} if turn is not None and self.waiting else set[Key]()
+        for number, reference in enumerate(self.waiting):
+            if reference.result.id and reference.key not in keys:
+                self.found.strays.append((reference, len(self.found.turns)))
+            elif turn is None or number < self.barred:
+                self.found.orphans.append(reference)
+            else:
+                (turn.arrivals if reference.result.id else turn.nameless).append(reference)
+        self.waiting, self.barred = [], 0
 
     def _look_ahead(self, reference: Reference, number: int) -> None:
         """Want what decides on a result that no turn before it knows: the next turn, or what keeps that apart."""
@@ -339,58 +369,6 @@ class _Assigning:
             ):
                 last += 1
             raise OutsideError(part.stop, last)
-
-    def _match_aliases(self) -> None:
-        """Hand over results that mean a call before them by its other id, or by half of a composite one."""
-        known: dict[Key, list[tuple[int, Key]]] = defaultdict(list)
-        for number, turn in enumerate(self.found.turns):
-            for slot in turn.slots:
-                for alias in (slot.call.id, slot.call.alias, *get_halves(slot.call.id)):
-                    if alias:
-                        known[self.wire.key(slot.call._replace(id=alias))].append((number, slot.key))
-        unmatched, self.unmatched = self.unmatched, []
-        named: set[int] = set()
-        for reference, before in unmatched:
-            names: list[Key] = []
-            if reference.result.id:
-                halves = [reference.result._replace(id=half) for half in get_halves(reference.result.id)]
-                names = [reference.key, *map(self.wire.key, halves)]
-            for name in names:
-                self.parts.want(self.parts.index.find(name, self._part(reference.place).start, aliases=True))
-            # The last of the calls so named, in the order of their turns, that stand before the result.
-            places = [(known[name], bisect_left(known[name], before, key=_FIRST)) for name in names if name in known]
-            meant = [calls[place - 1] for calls, place in places if place]
-            if not meant:
-                self.unmatched.append((reference, before))
-                continue
-            number, reference.key = max(meant, key=_FIRST)
-            self.found.turns[number].arrivals.append(reference)
-            named.add(number)
-        for number in named:
-            self.found.turns[number].arrivals.sort(key=_WHERE)  # the last wins
-
-    def _match_early(self) -> None:
-        """Hand over results to the very next turn, where that has their id and no model's message stands between."""
-        turns, records = self.found.turns, self.found.records
-        keys: dict[int, set[Key]] = {}
-        barriers: dict[int, int] = {}
-        for reference, number in self.unmatched:
-            if number < len(turns) and number not in keys:
-                keys[number] = {slot.key for slot in turns[number].slots}
-                barrier = turns[number].first - 1
-                while barrier >= 0 and not _speaks(records[barrier]):
-                    barrier -= 1
-                barriers[number] = barrier
-            is_barred = reference.place <= barriers.get(number, len(records))
-            if not reference.result.id:
-                (self.found.orphans if is_barred else turns[number].nameless).append(reference)
-            elif reference.key not in keys.get(number, ()):
-                self.found.strays.append((reference, number))
-            else:
-                (self.found.orphans if is_barred else turns[number].arrivals).append(reference)
-        for number in keys:
-            turns[number].arrivals.sort(key=_WHERE)
-            turns[number].nameless.sort(key=_WHERE)
 
     # Which call it answers
 
