@@ -204,9 +204,10 @@ def is_synthetic(wire: Wire, result: Result, call: Call | None, is_placeholder: 
     text, complete = wire.result_text(result)
     if not complete:
         return False
-    name, call_id = (result.name or None, result.id) if call is None else (call.name, call.id)
+    name, ids = (result.name or None, {result.id}) if call is None else (call.name, {call.id, result.id})
     # An approval says who refused it before it says why.
-    if text in FILLERS or is_builtin_text(text.removeprefix("rejected: "), name, call_id) is not None:
+    said = text.removeprefix("rejected: ")
+    if text in FILLERS or any(is_builtin_text(said, name, each) is not None for each in ids):
         return True
     return is_placeholder is not None and bool(is_placeholder(text))
 
@@ -460,7 +461,10 @@ class _Assigning:
         return {"text" if isinstance(part, TextPart) else "other" for part in parts or ()}
 
     def _adopt(self) -> None:
-        """Give a lone open call the lone result directly behind its turn, whose id nobody has."""
+        """Give a lone open call the lone result directly behind its turn, whose id nobody has.
+
+        Where no call is open, one that only a placeholder without an id was given to is.
+        """
         behind: dict[int, list[Reference]] = defaultdict(list)
         for reference, number in self.found.strays:
             turn = self.found.turns[number - 1] if number else None
@@ -469,9 +473,11 @@ class _Assigning:
             else:
                 self.found.orphans.append(reference)
         for number, references in behind.items():
-            slots = [slot for slot in self.found.turns[number].slots if not slot.parts]
+            turn = self.found.turns[number]
+            slots = [slot for slot in turn.slots if not slot.parts]
+            slots = slots or [slot for slot in turn.slots if slot.parts[0].synthetic and not slot.parts[0].result.id]
             if len(slots) == 1 and number >= len(self.found.turns) - 2 and self.found.unsettled is None:
-                self.found.unsettled = self.found.turns[number]
+                self.found.unsettled = turn
             result, call = references[0].result, slots[0].call if slots else None
             if (
                 len(references) == 1 == len(slots)
@@ -480,6 +486,8 @@ class _Assigning:
                 and result.name in {"", call.name}
                 and not is_synthetic(self.wire, result, None, self.is_placeholder)  # it would speak of another call
             ):
+                self.found.copies += [(placeholder, slots[0]) for placeholder in slots[0].parts]
+                turn.surplus = turn.surplus or bool(slots[0].parts)
                 slots[0].parts = references
             else:
                 self.found.orphans += references
