@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from suture.language import Language
 from suture.messages import TextPart
-from suture.profiles import STRUCTURAL, Operation, Profile, Rule
+from suture.profiles import STRUCTURAL, Operation, Profile
 from suture.repair.ids import Ids
 from suture.repair.pairing import Record
 from suture.repair.rebuild import Group, Pair
@@ -563,11 +563,11 @@ class Fit:
 
     def _find(self, problem: str, item: Record | _Held, done: str, call: Call | None = None) -> bool:
         """Report a problem; return whether it is to be mended as `done` says."""
-        rule: Rule | None = self.rules.get(problem)
+        rule = self.rules.get(problem)
         if rule is not None and rule.operation is Operation.UNREPAIRABLE:
             done = ""
         self.changed = self.changed or bool(done)
         call_id, name = (call.id, call.name) if call else ("", "")
         found = Finding(index=item.index, problem=problem, call_id=call_id, name=name, done=done)
-        self.findings.append(found if rule is None else found.cite(rule.id, rule.says, rule.source))
+        self.findings.append(found.cite(rule))
         return bool(done)

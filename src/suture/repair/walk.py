@@ -361,10 +361,7 @@ class Walk:
         self._rebuilt = self._rebuilt or paired.changed
         self._answered += paired.answered
         findings = paired.findings if part is None else [found for found in paired.findings if found.index in part]
-        rules = [(finding, self.fit.rules.get(finding.problem)) for finding in findings]
-        self._found += [
-            finding if rule is None else finding.cite(rule.id, rule.says, rule.source) for finding, rule in rules
-        ]
+        self._found += [finding.cite(self.fit.rules.get(finding.problem)) for finding in findings]
         self.displaced += [one for one in paired.displaced if part is None or one.index in part]
 
     def _feed(self, paired: Paired, items: Sequence[Record], stop: int) -> None:
