@@ -138,28 +138,20 @@ class Fit:
 
     def mark(self) -> tuple[Any, ...]:
         """Return a point that `take_back` can return to."""
-        counts = len(self.out), len(self.findings), len(self.documents)
-        return self._held, counts, self.mark_ids(), self.begun, self.changed
+        counts = len(self.out), len(self.findings), len(self.documents), len(self.items)
+        ids = self.ids.mark() if self.ids is not None else None
+        return self._held, tuple(self._reasoning), counts, ids, self.begun, self.changed
 
     def take_back(self, point: tuple[Any, ...]) -> None:
         """Forget all that came since `mark` returned `point`."""
-        self._held, counts, ids, self.begun, self.changed = point
-        self._reasoning = []
-        del self.out[counts[0] :], self.findings[counts[1] :]
-        while len(self.documents) > counts[2]:
-            self.documents.popitem()
-        self.take_back_ids(ids)
-
-    def mark_ids(self) -> tuple[Any, int]:
-        """Return a point that `take_back_ids` can return to."""
-        return self.ids.mark() if self.ids is not None else None, len(self.items)
-
-    def take_back_ids(self, point: tuple[Any, int]) -> None:
-        """Forget the ids that went by since `mark_ids` returned `point`."""
-        while len(self.items) > point[1]:
-            self.items.popitem()
+        self._held, reasoning, (out, findings, documents, items), ids, self.begun, self.changed = point
+        self._reasoning = list(reasoning)
+        del self.out[out:], self.findings[findings:]
+        for passed, count in ((self.documents, documents), (self.items, items)):
+            while len(passed) > count:
+                passed.popitem()
         if self.ids is not None:
-            self.ids.take_back(point[0])
+            self.ids.take_back(ids)
 
     def feed(self, items: Sequence[Record], groups: Sequence[Group]) -> None:
         """Take the next messages of a history as pairing left them, and the groups that they belong to."""

@@ -207,10 +207,10 @@ class Walk:
         if start < self._passed and self.fit.demands_nothing:  # it does not matter what stands before
             return min(self._passed, stop)
         self.demands.last, self.demands.stop = self.fit.last, stop
-        point = self.fit.mark_ids()
+        point = self.fit.mark()
         seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)
         if seen < stop and self._outlines(seen):
-            self.fit.take_back_ids(point)
+            self.fit.take_back(point)
             seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)
         if start < seen < stop and self._view(seen).role == "assistant":
             while before > start and self._view(before - 1).role == "assistant":
@@ -218,7 +218,7 @@ class Walk:
         if before == seen:
             self._passed = max(self._passed, seen)
             return seen
-        self.fit.take_back_ids(point)
+        self.fit.take_back(point)
         self.demands.stop = before
         return min(self.wire.glance(self._plain, start, self.demands), before) if before > start else start
 
