@@ -275,10 +275,8 @@ class _Assigning:
         for reference, number in self.unmatched:
             self._look_ahead(reference, number)
         for turn in self.found.turns:  # in order, so what is earlier is final
-            if turn.arrivals:
-                self._settle_ids(turn)
-            if turn.nameless:
-                self._settle_nameless(turn)
+            if turn.arrivals or turn.nameless:
+                self._settle(turn)
             self.known.update([slot.key for slot in turn.slots])
         self._adopt()
         self.found.orphans.sort(key=_WHERE)
@@ -373,15 +371,17 @@ class _Assigning:
 
     # Which call it answers
 
-    def _settle_ids(self, turn: Turn) -> None:
+    def _settle(self, turn: Turn) -> None:
+        """Give results to calls of their id, of their name too if they have one; without an id, by their name alone."""
         queues: dict[Any, _Queue] = defaultdict(_Queue)
         for slot in turn.slots:
-            queues[slot.key].slots.append(slot)
-            queues[slot.key, slot.call.name].slots.append(slot)
+            family, name = self.wire.family(slot.call), slot.call.name
+            for heading in {(slot.key,), (slot.key, name), (family, "", None), (family, name, None)}:
+                queues[heading].slots.append(slot)
         twins: dict[Any, list[tuple[Reference, Slot]]] = defaultdict(list)
         for reference in turn.arrivals:
             named = (reference.key, reference.result.name)
-            queue = queues[named if reference.result.name and named in queues else reference.key]
+            queue = queues[named if reference.result.name and named in queues else (reference.key,)]
             slot = self._fill(turn, queue, reference)
             if slot is not None:
                 twins[self._content(reference)].append((reference, slot))
@@ -392,17 +392,8 @@ class _Assigning:
             elif not self._collapse(twins, reference):
                 self._compete(turn, queue.slots[-1], reference)
                 twins[self._content(reference)].append((reference, queue.slots[-1]))
-
-    def _settle_nameless(self, turn: Turn) -> None:
-        """Give results without an id to calls of their name; without a name, to the first that is left."""
-        queues: dict[Any, _Queue] = defaultdict(_Queue)
-        for slot in turn.slots:
-            family = self.wire.family(slot.call)
-            queues[family, ""].slots.append(slot)
-            if slot.call.name:
-                queues[family, slot.call.name].slots.append(slot)
         for reference in turn.nameless:
-            queue = queues.get((self.wire.family(reference.result), reference.result.name))
+            queue = queues.get((self.wire.family(reference.result), reference.result.name, None))
             if queue is None or self._fill(turn, queue, reference) is None:
                 turn.surplus = True
                 self.found.orphans.append(reference)

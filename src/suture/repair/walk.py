@@ -85,8 +85,9 @@ class Walk:
 
     def _reset(self) -> None:
         self.fit = Fit(self.wire, self.profile, self.options.language, self._starts_with_user)
-        self.rules = self.fit.rules
-        self.demands = make_demands(self.profile, self.rules, self.fit.items, self.fit.ids.used if self.fit.ids else {})
+        self.demands = make_demands(
+            self.profile, self.fit.rules, self.fit.items, self.fit.ids.used if self.fit.ids else {}
+        )
         self._found: list[Finding] = []
         self.displaced: list[Displaced] = []
         self.pending: tuple[Pending, ...] = ()
