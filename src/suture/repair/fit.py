@@ -105,10 +105,7 @@ class Fit:
         if self.last == "assistant" and self.wire.view(messages[start]).role != "assistant":
             self._drop_trailing_thinking()
         self._release()
-        if self.out:
-            self.out += messages[start : stop - 1]
-        else:
-            self.out = messages[start : stop - 1]
+        self.out += messages[start : stop - 1]
         self._hold_last(messages, start, stop)
 
     def _hold_last(self, messages: Sequence[Any], start: int, stop: int) -> None:
@@ -162,18 +159,15 @@ class Fit:
         begins = {id(group.turn[0]): group for group in groups}
         place = 0
         while place < len(items):
-            group = begins.get(id(items[place]))
-            if group is None:
-                self._fit_message(items[place])
-                self._mended.clear()
-                place += 1
-                continue
-            self._edit_group(group)
-            place += len(group.turn)
-            if self._set_like:
-                group = replace(group, results=[])  # they may stand anywhere, and are fitted where they do
-            place += len(group.results)
-            for item in self._arrange(group):
+            group, fitted = begins.get(id(items[place])), [items[place]]
+            place += 1
+            if group is not None:
+                self._edit_group(group)
+                if self._set_like:
+                    group = replace(group, results=[])  # they may stand anywhere, and are fitted where they do
+                place += len(group.turn) + len(group.results) - 1
+                fitted = self._arrange(group)
+            for item in fitted:
                 self._fit_message(item)
             self._mended.clear()
 

@@ -27,7 +27,7 @@ class CallIndex:
     """
 
     def __init__(self, wire: Wire, messages: Sequence[Any], start: int = 0) -> None:
-        self._wire, self.messages, self._start, self.cost = wire, messages, start, 0
+        self.wire, self.messages, self._start, self.cost = wire, messages, start, 0
         self.plain = messages
         """The messages as a glance sees them."""
         self.views: dict[int, tuple[Any, View]] = {}
@@ -47,7 +47,7 @@ class CallIndex:
         del self._chunks[max(0, part.start - self._start) // _CHUNK :]
         self._unusual += bytes(max(0, part.stop - len(self._unusual)))
         self._unusual[part.start : part.stop] = b"\x01" * len(part)
-        references = (place for place in part if self._wire.refers(self.messages[place]))
+        references = (place for place in part if self.wire.refers(self.messages[place]))
         self._reference = min(self._reference, next(references, self._reference))
 
     def look(self, place: int) -> tuple[Any, View]:
@@ -55,10 +55,10 @@ class CallIndex:
         if place not in self.views:
             message = self.messages[place]
             try:
-                view = self._wire.view(message, place)
+                view = self.wire.view(message, place)
             except SurrogateError:
                 message = sendable(message)
-                view = self._wire.view(message, place)
+                view = self.wire.view(message, place)
             self.views[place] = message, view
         return self.views[place]
 
@@ -116,14 +116,14 @@ class CallIndex:
                 end = plain if plain >= 0 else min(stop, len(self._unusual))
                 for call in [call for place in range(start, end) for call in self.view(place).calls]:
                     meant_by = (call.id, call.alias, *get_halves(call.id)) if aliases and call.id else (call.id,)
-                    names += [self._wire.key(call._replace(id=name)) for name in meant_by if name]
+                    names += [self.wire.key(call._replace(id=name)) for name in meant_by if name]
             else:
                 end = unusual if unusual >= 0 else stop
-                ids = self._wire.call_ids(self.plain, start, end)
+                ids = self.wire.call_ids(self.plain, start, end)
                 names = names + ids if names else ids
                 if aliases:
                     names += [half for each in ids for half in get_halves(each)] if "|" in "".join(ids) else []
-                    names += self._wire.item_ids(self.plain, start, end)
+                    names += self.wire.item_ids(self.plain, start, end)
             start = end
         return names
 

@@ -193,7 +193,7 @@ def assign(
     """
     parts = parts or take_all(wire, messages, start)
     found = Assignment(read(wire, parts))
-    _Assigning(wire, messages, found, is_placeholder, parts).run()
+    _Assigning(found, is_placeholder, parts).run()
     return found
 
 
@@ -241,11 +241,9 @@ class _Queue:
 class _Assigning:
     """Finds the turns, hands each result to the latest one that has its id, and decides which call it answers."""
 
-    def __init__(
-        self, wire: Wire, messages: Sequence[Any], found: Assignment, is_placeholder: IsPlaceholder, parts: Parts
-    ) -> None:
-        self.wire, self.messages, self.found, self.parts = wire, messages, found, parts
-        self.is_placeholder = is_placeholder
+    def __init__(self, found: Assignment, is_placeholder: IsPlaceholder, parts: Parts) -> None:
+        self.found, self.is_placeholder, self.parts = found, is_placeholder, parts
+        self.wire, self.messages = parts.index.wire, parts.index.messages
         self.latest: dict[Key, Turn] = {}
         self.aliases: dict[Key, tuple[int, Key]] = {}
         """What a call may be meant by, its other id or half of a composite one: the last turn and call of that."""

@@ -4,7 +4,6 @@ A group (a turn and its results) that is whole is not touched. One that must cha
 call order, then whatever stood between, in its old order.
 """
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise, takewhile
@@ -118,24 +117,16 @@ def pair(
     """
     parts = parts or take_all(wire, messages)
     found = assign(wire, messages, options.is_placeholder, parts)
-    return _Rebuilding(wire, messages, parts, options, found, wire.set_like if set_like is None else set_like).run()
+    return _Rebuilding(parts, options, found, set_like=wire.set_like if set_like is None else set_like).run()
 
 
 class _Rebuilding:
     """One pass over an assignment; its parts end up in a `Paired`."""
 
-    def __init__(
-        self,
-        wire: Wire,
-        messages: Sequence[Any],
-        parts: Parts,
-        options: PairOptions,
-        found: Assignment,
-        set_like: bool,  # noqa: FBT001 - the caller's choice
-    ) -> None:
-        self.wire, self.messages, self.options, self.found, self.set_like = wire, messages, options, found, set_like
+    def __init__(self, parts: Parts, options: PairOptions, found: Assignment, *, set_like: bool) -> None:
+        self.options, self.found, self.set_like, self.out = options, found, set_like, Paired()
         self.ranges, self.index = parts.ranges, parts.index
-        self.out = Paired()
+        self.wire, self.messages = parts.index.wire, parts.index.messages
         references = [part for turn in found.turns for slot in turn.slots for part in slot.parts]
         references += [*found.orphans, *[reference for reference, _ in (*found.copies, *found.beaten)]]
         self.counts = Counter([reference.place for reference in references])
@@ -235,7 +226,9 @@ class _Rebuilding:
             if place in self.texts:
                 self.out.changed = True
                 rest = self.wire.rest(record.message, self.texts[place])
-                self.out.items += [] if rest is None else [Record(record.index, rest, self.wire.view(rest))]
+                self.out.items += (
+                    [] if rest is None else [Record(record.index, rest, self.wire.view(rest), record.part)]
+                )
             else:
                 self.out.items.append(record)
             turn = self.changing.get(place)
@@ -243,7 +236,8 @@ class _Rebuilding:
                 self.out.changed = True
                 pieces = self._pieces(turn)
                 made = self.wire.carry(pieces) if pieces else []
-                carriers[place] = [Record(record.index, message, self.wire.view(message)) for message in made]
+                views = map(self.wire.view, made)
+                carriers[place] = [Record(record.index, *each, record.part) for each in zip(made, views, strict=True)]
                 self.out.items += carriers[place]
         self.out.groups = [self._group(turn, carriers.get(turn.last)) for turn in self.found.turns]
         if self.texts:
@@ -255,11 +249,9 @@ class _Rebuilding:
         begins = {id(group.turn[0]): number for number, group in enumerate(groups)}
         taken = {id(item) for group in groups for item in group.turn}
         said: list[Record] = []
-        starts = [part.start for part in self.ranges]
-        at = 0
         for item in self.out.items:
             number = begins.get(id(item))
-            if at != (at := bisect_right(starts, item.index)):
+            if said and said[-1].part != item.part:
                 said = []
             if number is not None:
                 groups[number] = replace(groups[number], turn=[*said, *groups[number].turn])
