@@ -141,29 +141,59 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
         return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
 
 
-_MENDED: Mapping[Operation, str] = {
-    Operation.ANSWER: "dangling",
-    Operation.RETELL: "orphan late-system developer-role",
-    Operation.COLLAPSE: "duplicate",
-    Operation.MOVE: "late early out-of-order result-in-model-message",
-    Operation.RENAME_ID: "illegal-id missing-id wrong-id repeated-id repeated-item illegal-item-id repeated-document",
-    Operation.NAME_CALL: "missing-name",
-    Operation.UNREPAIRABLE: "illegal-name custom-call split-server-tool",
-    Operation.EMPTY_ARGUMENTS: "bad-arguments",
-    Operation.NAME_RESULT: "result-name illegal-result-name missing-result-name",
-    Operation.RESULTS_FIRST: "results-not-first",
-    Operation.ORDER_RESULTS: "results-order",
-    Operation.PROMOTE_MEDIA: "media-in-result media-in-error",
-    Operation.FILL: "no-content bad-response empty-error missing-field",
-    Operation.DROP_EMPTY: "empty-message empty-calls blank-text",
-    Operation.DROP_THINKING: "unsigned-thinking trailing-thinking lone-reasoning",
-    Operation.MERGE: "same-role split-results",
-    Operation.SPLIT: "trailing-text split-turn turn-order",
-    Operation.TEXT_FIRST: "text-after-calls text-between-calls",
-    Operation.BRIDGE: "model-first tool-then-user",
-    Operation.REPLACE_TEXT: "lone-surrogate",
+_TABLE = """
+answer | answered | dangling | Every tool call has a result.
+retell | has-call | orphan | Every tool result has a call before it.
+retell | system-place | late-system | A system message does not follow an assistant or tool message.
+retell | no-developer | developer-role | There is no role developer.
+collapse | single-result | duplicate | A tool call has one result.
+move | adjacent | late early out-of-order result-in-model-message | The results of a turn follow it, with nothing between.
+rename-id | id-form | illegal-id missing-id | An id is made of letters, digits, _ and -.
+rename-id | same-id | wrong-id | A tool result carries the id of its call.
+rename-id | id-unique | repeated-id | Ids differ within one message.
+rename-id | item-id | repeated-item | An item id is used once.
+rename-id | item-id-form | illegal-item-id | An item id begins with the letters of its type.
+rename-id | document-names | repeated-document | Documents have different names.
+name-call | call-named | missing-name | A call names its tool.
+unrepairable | name-form | illegal-name | A tool's name has 1 to 64 letters, digits, _ and -.
+unrepairable | functions-only | custom-call | A call is a function's.
+unrepairable | server-tools | split-server-tool | The result of a server's tool stands in one message with its use.
+empty-arguments | arguments | bad-arguments | The arguments of a call are a JSON object.
+name-result | result-named | result-name | A response carries the name of its call.
+name-result | result-name-form | illegal-result-name | The name in a tool message has 1 to 64 letters, digits, _ and -.
+name-result | function-named | missing-result-name | A function message carries the name of its function.
+results-first | results-first | results-not-first | In a message with tool results, these come first.
+order-results | results-in-order | results-order | The responses stand in the order of their calls.
+promote-media | text-results | media-in-result | A tool message is text; media go into a user message after the last result of the turn.
+promote-media | text-errors | media-in-error | A result that reports an error is text.
+fill | result-content | no-content | A tool message has content, which may be empty.
+fill | response-object | bad-response | A response is an object.
+fill | error-told | empty-error | A result that reports an error has content.
+fill | reasoning-field | missing-field | The messages of a turn with tool calls have reasoning_content, which may be empty.
+drop-empty | not-empty | empty-message empty-calls | A message has content or calls, and a list of calls is not empty.
+drop-empty | text-not-blank | blank-text | A text block is not blank.
+drop-thinking | thinking-signed | unsigned-thinking | A thinking block has a signature.
+drop-thinking | thinking-not-last | trailing-thinking | The last block of an assistant turn is no thinking.
+drop-thinking | reasoning-pair | lone-reasoning | A reasoning item is followed by the item it produced.
+merge | roles-alternate | same-role | Two neighbouring messages have different roles.
+merge | one-result-message | split-results | All results of a turn are in the next message.
+split | results-alone | trailing-text | A tool message holds nothing but its result.
+split | own-results | split-turn | The results of each assistant message follow it, before the next one.
+split | one-turn | turn-order | Neighbouring assistant messages are one turn: nothing but calls stands behind its first call.
+text-first | calls-last | text-after-calls | In a message with tool calls, these come last.
+text-first | calls-together | text-between-calls | The calls of one turn stand together.
+bridge | user-first | model-first | The conversation starts with the user.
+bridge | tool-then-user | tool-then-user | A user message does not follow a tool message.
+replace-text | sendable | lone-surrogate | A text can be written as UTF-8.
+"""  # noqa: E501 - one row a rule
+"""Every rule that there can be: what mends it, its name, the problems that break it, and what it says."""
+
+_RULES = {
+    name: (Operation(operation), tuple(problems.split()), says)
+    for operation, name, problems, says in [row.split(" | ") for row in _TABLE.strip().splitlines()]
 }
-PROBLEMS = {problem: operation for operation, problems in _MENDED.items() for problem in problems.split()}
+
+PROBLEMS = {problem: operation for operation, problems, _ in _RULES.values() for problem in problems}
 """Every problem that a rule can name, and the operation that mends it: a closed list."""
 
 STRUCTURAL = frozenset(
@@ -297,69 +327,6 @@ def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
     return profile
 
 
-_TABLE: Mapping[str, tuple[str, ...]] = {
-    "answered": ("Every tool call has a result.", "dangling"),
-    "has-call": ("Every tool result has a call before it.", "orphan"),
-    "same-id": ("A tool result carries the id of its call.", "wrong-id"),
-    "single-result": ("A tool call has one result.", "duplicate"),
-    "adjacent": (
-        "The results of a turn follow it, with nothing between.",
-        "late",
-        "early",
-        "out-of-order",
-        "result-in-model-message",
-    ),
-    "id-form": ("An id is made of letters, digits, _ and -.", "illegal-id", "missing-id"),
-    "id-unique": ("Ids differ within one message.", "repeated-id"),
-    "call-named": ("A call names its tool.", "missing-name"),
-    "arguments": ("The arguments of a call are a JSON object.", "bad-arguments"),
-    "results-first": ("In a message with tool results, these come first.", "results-not-first"),
-    "text-results": (
-        "A tool message is text; media go into a user message after the last result of the turn.",
-        "media-in-result",
-    ),
-    "result-content": ("A tool message has content, which may be empty.", "no-content"),
-    "not-empty": ("A message has content or calls, and a list of calls is not empty.", "empty-message", "empty-calls"),
-    "item-id": ("An item id is used once.", "repeated-item"),
-    "reasoning-pair": ("A reasoning item is followed by the item it produced.", "lone-reasoning"),
-    "one-result-message": ("All results of a turn are in the next message.", "split-results"),
-    "calls-last": ("In a message with tool calls, these come last.", "text-after-calls"),
-    "text-not-blank": ("A text block is not blank.", "blank-text"),
-    "error-told": ("A result that reports an error has content.", "empty-error"),
-    "roles-alternate": ("Two neighbouring messages have different roles.", "same-role"),
-    "user-first": ("The conversation starts with the user.", "model-first"),
-    "result-named": ("A response carries the name of its call.", "result-name"),
-    "name-form": ("A tool's name has 1 to 64 letters, digits, _ and -.", "illegal-name"),
-    "tool-then-user": ("A user message does not follow a tool message.", "tool-then-user"),
-    "results-alone": ("A tool message holds nothing but its result.", "trailing-text"),
-    "system-place": ("A system message does not follow an assistant or tool message.", "late-system"),
-    "calls-together": ("The calls of one turn stand together.", "text-between-calls"),
-    "reasoning-field": (
-        "The messages of a turn with tool calls have reasoning_content, which may be empty.",
-        "missing-field",
-    ),
-    "own-results": ("The results of each assistant message follow it, before the next one.", "split-turn"),
-    "one-turn": (
-        "Neighbouring assistant messages are one turn: nothing but calls stands behind its first call.",
-        "turn-order",
-    ),
-    "results-in-order": ("The responses stand in the order of their calls.", "results-order"),
-    "thinking-signed": ("A thinking block has a signature.", "unsigned-thinking"),
-    "thinking-not-last": ("The last block of an assistant turn is no thinking.", "trailing-thinking"),
-    "text-errors": ("A result that reports an error is text.", "media-in-error"),
-    "server-tools": ("The result of a server's tool stands in one message with its use.", "split-server-tool"),
-    "response-object": ("A response is an object.", "bad-response"),
-    "document-names": ("Documents have different names.", "repeated-document"),
-    "item-id-form": ("An item id begins with the letters of its type.", "illegal-item-id"),
-    "no-developer": ("There is no role developer.", "developer-role"),
-    "functions-only": ("A call is a function's.", "custom-call"),
-    "result-name-form": ("The name in a tool message has 1 to 64 letters, digits, _ and -.", "illegal-result-name"),
-    "function-named": ("A function message carries the name of its function.", "missing-result-name"),
-    "sendable": ("A text can be written as UTF-8.", "lone-surrogate"),
-}
-"""What a rule says, and the problems that break it."""
-
-
 def rules(
     profile: str, shared: Mapping[str, str] = FrozenMap(), /, **sources: str | tuple[str, str]
 ) -> tuple[Rule, ...]:
@@ -374,12 +341,9 @@ def rules(
     sources |= {name: source for source, names in shared.items() for name in names.split()}
     for name, source in sources.items():
         rule = name.replace("_", "-")
-        says, *problems = _TABLE[rule]
+        operation, problems, says = _RULES[rule]
         says, known_from = (says, source) if isinstance(source, str) else source
-        operation = PROBLEMS[problems[0]]
-        made.append(
-            Rule(id=f"{profile}.{rule}", problems=tuple(problems), says=says, source=known_from, operation=operation)
-        )
+        made.append(Rule(id=f"{profile}.{rule}", problems=problems, says=says, source=known_from, operation=operation))
     return tuple(made)
 
 
@@ -429,19 +393,17 @@ def default_profile(wire: str) -> Profile:
 
 # Whose rules hold
 
-_NAMES = (
-    *(("anthropic", "anthropic"), ("claude", "anthropic"), ("bedrock", "bedrock")),
-    *(("gemini", "gemini"), ("google", "gemini"), ("vertex", "gemini")),
-    *(("mistral", "mistral"), ("deepseek", "deepseek"), ("moonshot", "kimi"), ("kimi", "kimi"), ("minimax", "minimax")),
-    *[
-        (name, "openai-chat")
-        for name in (
-            *("openai", "azure", "openrouter", "fireworks", "together", "cerebras", "nvidia"),
-            *("litellm", "ollama", "groq", "grok", "xai", "vllm"),
-        )
-    ],
-)
-"""What a provider's name holds, and its profile. The first that fits counts: a Claude at Google's is Anthropic's."""
+_NAMES = {
+    "anthropic": "anthropic claude",
+    "bedrock": "bedrock",
+    "gemini": "gemini google vertex",
+    "mistral": "mistral",
+    "deepseek": "deepseek",
+    "kimi": "moonshot kimi",
+    "minimax": "minimax",
+    "openai-chat": ("openai azure openrouter fireworks together cerebras nvidia litellm ollama groq grok xai vllm"),
+}
+"""What the names of each profile's providers hold. The first that fits counts: a Claude at Google's is Anthropic's."""
 
 _OF_IDS = frozenset(("illegal-id", "missing-id", "repeated-id"))
 
@@ -457,7 +419,7 @@ def profile_of(provider: str) -> Profile:
     'strictest'
     """
     name = provider.lower()
-    known = next((profile for part, profile in _NAMES if part in name), None)
+    known = next((profile for profile, parts in _NAMES.items() if any(part in name for part in parts.split())), None)
     return _strictest() if known is None else get_profile(known)
 
 

@@ -6,6 +6,7 @@ provider reported. `Tally` counts a history that grows, each message once. Nothi
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import is_
 from types import CoroutineType
@@ -75,7 +76,12 @@ class WordCounter(ABC):
         >>> CharacterCounter().count(Message.user([TextPart("Who is this?"), photo]))
         1604
         """
-        return self.count_words(_words_of(message, wire))
+        candidates = [wire] if wire is not None else recognise([message])
+        *others, last = [get_wire(each) if isinstance(each, str) else each for each in candidates]
+        for candidate in others:
+            with suppress(InputError):
+                return self.count_words(candidate.words(message))
+        return self.count_words(last.words(message))
 
     @abstractmethod
     def count_words(self, words: Words) -> int:
@@ -178,23 +184,8 @@ def is_incremental(counter: Any) -> TypeGuard[Counter]:
 def _with_wire(counter: Counter, message: Any, wire: Wire | str | None) -> int:
     """Return what `counter` gives for `message`; one that goes by the words need not recognise the wire."""
     if isinstance(counter, WordCounter) and type(counter).count is WordCounter.count:
-        return counter.count_words(_words_of(message, wire))
+        return counter.count(message, wire)
     return counter.count(message)
-
-
-def _words_of(message: Any, wire: Wire | str | None) -> Words:
-    """Return the words of `message`, of the first wire that can view it if none is given."""
-    if isinstance(wire, str):
-        wire = get_wire(wire)
-    if wire is not None:
-        return wire.words(message)
-    *others, last = map(get_wire, recognise([message]))
-    for candidate in others:
-        try:
-            return candidate.words(message)
-        except InputError:
-            continue
-    return last.words(message)
 
 
 def _name_of(counter: Any) -> str:
@@ -251,9 +242,7 @@ class ExactCounter(WordCounter):
         >>> ExactCounter().count_text("<|endoftext|>")
         7
         """
-        if len(text) > _PIECE:
-            return sum(map(self._tokens, _pieces(text)))
-        return self._tokens(text)
+        return sum(map(self._tokens, _pieces(text)))
 
     def _tokens(self, text: str) -> int:
         try:

@@ -365,3 +365,14 @@ def test_as_many_results_of_an_id_as_calls_of_it_pair_in_order(wire: str) -> Non
     fixed = sound(wire, history(wire, ASK, *calls, result("a", "one"), result("a", "two"), NEXT))
     assert answers(wire, fixed.messages) == [("1", "one"), ("2", "two")]
     assert displaced(fixed) == []
+
+
+@pytest.mark.parametrize("filler", ["aborted", told("was not run - it was rejected.", "")])
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_early_placeholder_without_an_id_leaves_its_call_to_a_result_that_can_be_adopted(
+    wire: str, filler: str
+) -> None:
+    steps = [ASK, result("", filler), turn(asks("a", "1")), result("z", "42"), NEXT]
+    fixed = sound(wire, history(wire, *steps))
+    assert answers(wire, fixed.messages) == [("1", "42")]
+    assert orphans(wire, fixed.messages) == []

@@ -243,22 +243,18 @@ def _disclose(message: AnyMessage, index: int | None) -> dict[str, Any]:
 
 
 def _rewrite(
-    mapping: Mapping[str, Any], fields: Mapping[str, frozenset[str]], change: _Change, path: str = ""
+    stored: Mapping[str, Any], fields: Mapping[str, frozenset[str]], change: _Change, path: str = ""
 ) -> dict[str, Any]:
-    """Return `mapping` with each piece in `fields` changed, the content of a tool's result first."""
-    rewritten = dict(mapping)
-
-    def rewrite(piece: Any, known: frozenset[str], path: str) -> Any:
-        if not isinstance(piece, Mapping):
-            return piece
-        stored = cast("Mapping[str, Any]", piece)
-        if _RESULT in known and stored.get("type") == _RESULT:
-            stored = _rewrite(stored, _KNOWN_IN_RESULT, change, f"{path}.")
-        return change(stored, known, path)
-
+    """Return `stored` with each piece in `fields` changed, the content of a tool's result first."""
+    rewritten = dict(stored)
     for field, known in fields.items():
-        pieces = mapping.get(field)
+        pieces = stored.get(field)
         if isinstance(pieces, list | tuple):
-            places = enumerate(cast("list[Any]", pieces))
-            rewritten[field] = [rewrite(piece, known, f"{path}{field}[{place}]") for place, piece in places]
+            rewritten[field] = new = list[Any](cast("list[Any]", pieces))
+            for place, piece in enumerate(new):
+                if isinstance(piece, Mapping):
+                    held, at = cast("Mapping[str, Any]", piece), f"{path}{field}[{place}]"
+                    if _RESULT in known and held.get("type") == _RESULT:
+                        held = _rewrite(held, _KNOWN_IN_RESULT, change, f"{at}.")
+                    new[place] = change(held, known, at)
     return rewritten

@@ -220,12 +220,8 @@ MAX_DEPTH = 200
 JSON_INTEGERS = (1 - 10**4300, 10**4300 - 1)
 """The smallest and largest integer that Python reads back from decimal digits."""
 
-_CONTAINERS = (dict, list, tuple, Struct)
+_CONTAINERS: Any = (dict, list, tuple, Struct)
 _HARMLESS = frozenset((bool, NoneType))
-
-# A value and the frame of the container it stands in.
-_Frame: TypeAlias = tuple[Any, "_Frame | None"]
-_Fault: TypeAlias = tuple[str, _Frame]
 
 
 def check_plain(
@@ -252,9 +248,10 @@ def check_plain(
     if type(value) is str and value.isascii():
         return
     rules = _Rules(*(integers or JSON_INTEGERS), foreign) if foreign or integers else _PLAIN
-    if fault := _find_fault(value, rules):
-        reason, frame = fault
-        raise InputError(reason, index=index, path=(path + _way(frame)).removeprefix("."))
+    is_leaf = not isinstance(value, _CONTAINERS)
+    reason, way = (rules.leaf_fault(value), "") if is_leaf else _find_within(value, rules, 1, {})
+    if reason:
+        raise InputError(reason, index=index, path=(path + way).removeprefix("."))
 
 
 class _Rules(Struct, frozen=True):
@@ -264,10 +261,15 @@ class _Rules(Struct, frozen=True):
     most: int
     foreign: bool = False
 
-    def key_fault(self, key: object) -> str:
-        if not isinstance(key, str) or not (self.foreign or type(key) is str):
-            return f"a key must be a string, not {type(key).__name__}"
-        return "" if is_sendable(key) else "a key with a lone surrogate"
+    def keys_fault(self, keys: Iterable[object]) -> str:
+        for key in keys:
+            if type(key) is str and key.isascii():
+                continue
+            if not isinstance(key, str) or not (self.foreign or type(key) is str):
+                return f"a key must be a string, not {type(key).__name__}"
+            if not is_sendable(key):
+                return "a key with a lone surrogate"
+        return ""
 
     def leaf_fault(self, leaf: object) -> str:
         if type(leaf) is int:
@@ -282,71 +284,49 @@ class _Rules(Struct, frozen=True):
 _PLAIN = _Rules(*JSON_INTEGERS)
 
 
-def _find_fault(value: object, rules: _Rules) -> _Fault | None:
-    outermost: _Frame = (value, None)
-    if not isinstance(value, _CONTAINERS):
-        reason = rules.leaf_fault(value)
-        return (reason, outermost) if reason else None
-    # Level by level: what is met twice on a level is looked at once, and a cycle runs out of levels.
-    level: Iterable[_Frame] = (outermost,)
-    for _ in range(MAX_DEPTH):
-        below: dict[int, _Frame] = {}
-        for frame in level:
-            if fault := _fault_within(frame, rules, below):
-                return fault
-        if not below:
-            return None
-        level = below.values()
-    # Too many levels: it leads in a circle, or is only too long.
-    frames = [next(iter(level))]
-    while (above := frames[0][1]) is not None:
-        frames.insert(0, above)
-    for depth, frame in enumerate(frames):
-        if any(frame[0] is above[0] for above in frames[:depth]):
-            return "a value that contains itself", frame
-    return f"nested more than {MAX_DEPTH} levels deep", frames[-1]
+def _find_within(container: Any, rules: _Rules, depth: int, looked: dict[int, int]) -> tuple[str, str]:
+    """Return what is wrong within a container, and the way there.
 
-
-def _fault_within(frame: _Frame, rules: _Rules, below: dict[int, _Frame]) -> _Fault | None:
-    """Return what is wrong with the keys and leaves of a container; add the containers in it to `below`."""
-    container = frame[0]
-    children: Iterable[object] = container
+    `looked` is how deep each container stood that was looked into before, 0 of those that this one stands in.
+    """
+    identity = id(container)
+    known = looked.get(identity, -1)
+    if known == 0:
+        return "a value that contains itself", ""
+    if depth > MAX_DEPTH:
+        return f"nested more than {MAX_DEPTH} levels deep", ""
+    if known >= depth:
+        return "", ""
+    looked[identity] = 0
+    children: Iterable[Any] = astuple(container) if isinstance(container, Struct) else container
     if isinstance(container, dict):
-        for key in cast("dict[Any, Any]", container):
-            if not (type(key) is str and key.isascii()) and (reason := rules.key_fault(key)):
-                return reason, frame
+        if reason := rules.keys_fault(children):
+            return reason, ""
         children = cast("dict[Any, Any]", container).values()
-    elif isinstance(container, Struct):
-        children = astuple(container)
     for child in children:
+        reason = way = ""
         if type(child) is str:
-            if child.isascii():
-                continue
+            reason = "" if child.isascii() else rules.leaf_fault(child)
         elif type(child) in _HARMLESS or (type(child) is int and rules.least <= child <= rules.most):
             continue
-        elif isinstance(child, _CONTAINERS):
-            if child:
-                below[id(child)] = (child, frame)  # pyright: ignore[reportUnknownArgumentType]
-            continue
-        if reason := rules.leaf_fault(child):
-            return reason, (child, frame)
-    return None
+        elif not isinstance(child, _CONTAINERS):
+            reason = rules.leaf_fault(child)
+        elif child:
+            reason, way = _find_within(child, rules, depth + 1, looked)
+        if reason:
+            return reason, _step(container, child) + way
+    looked[identity] = depth
+    return "", ""
 
 
-def _way(frame: _Frame) -> str:
-    """Return the keys that lead to a value. Only an error asks for them, so they are looked up here."""
-    steps: list[str] = []
-    child, above = frame
-    while above is not None:
-        container: Any = asdict(above[0]) if isinstance(above[0], Struct) else above[0]
-        entries = cast("dict[str, Any]", container).items() if isinstance(container, dict) else enumerate(container)
-        key = next((key for key, each in entries if each is child), "?")
-        if isinstance(key, int):
-            steps.append(f"[{key}]")
-        else:
-            steps.append(f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{key[:40]!r}]")
-        child, above = above
-    return "".join(reversed(steps))
+def _step(container: Any, child: object) -> str:
+    """Return the key of a child, as a path has it. Only an error asks for it, so it is looked up here."""
+    entries: Any = asdict(container) if isinstance(container, Struct) else container
+    pairs = cast("dict[str, Any]", entries).items() if isinstance(entries, dict) else enumerate(entries)
+    key = next((key for key, each in pairs if each is child), "?")
+    if isinstance(key, int):
+        return f"[{key}]"
+    return f".{key}" if key.isidentifier() and len(key) <= 40 else f"[{key[:40]!r}]"
 
 
 def is_sendable(text: str) -> bool:

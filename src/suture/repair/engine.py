@@ -1,7 +1,7 @@
 """`repair` and `check`: resolve what was asked, walk the history, and say what was done."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -162,16 +162,19 @@ def _encode(
     return payload, origins, judge.wires[0], judge
 
 
-def make_options(
-    *,
-    tail: str = "cancel",
-    orphans: str = "text",
-    generator: Generator | None = None,
-    cause: Cause | str | None = None,
-    causes: Causes | None = None,
-    is_placeholder: Callable[[str], bool] | None = None,
-    language: str | None = None,
-) -> PairOptions:
+class Choices(TypedDict, total=False):
+    """What the caller of `repair` may choose beside wire and profile."""
+
+    tail: Literal["cancel", "keep"]
+    orphans: Literal["text", "drop"]
+    generator: Generator | None
+    cause: Cause | str | None
+    causes: Causes | None
+    is_placeholder: Callable[[str], bool] | None
+    language: str | None
+
+
+def make_options(**choices: Unpack[Choices]) -> PairOptions:
     """Check the choices of a call; raise `ConfigError` where one is unknown.
 
     >>> make_options(tail="drop")
@@ -179,21 +182,19 @@ def make_options(
         ...
     suture.errors.ConfigError: unknown tail 'drop'; known: cancel, keep
     """
-    for name, value, known in (("tail", tail, ("cancel", "keep")), ("orphans", orphans, ("text", "drop"))):
-        if value not in known:
-            raise ConfigError(f"unknown {name} {value!r}; known: {', '.join(known)}")
-    for name, function in (("generator", generator), ("is_placeholder", is_placeholder)):
+    made: dict[str, Any] = dict(choices)
+    for name, known in (("tail", ("cancel", "keep")), ("orphans", ("text", "drop"))):
+        if made.get(name, known[0]) not in known:
+            raise ConfigError(f"unknown {name} {made[name]!r}; known: {', '.join(known)}")
+    for name in ("generator", "is_placeholder"):
+        function = made.get(name)
         if function is not None and not callable(function):
             raise ConfigError(f"{name} must be a function, found {type(function).__name__}")
-    return PairOptions(
-        language=resolve_language(language),
-        tail=tail,
-        orphans=orphans,
-        generator=_with_cause(generator),
-        cause=None if cause is None else _cause(cause),
-        causes=_causes(causes),
-        is_placeholder=is_placeholder,
-    )
+    made["language"] = resolve_language(made.get("language"))
+    made["generator"] = _with_cause(made.get("generator"))
+    made["cause"] = None if made.get("cause") is None else _cause(made["cause"])
+    made["causes"] = _causes(made.get("causes"))
+    return PairOptions(**made)
 
 
 def make_walks(

@@ -8,17 +8,18 @@ else is wrong stays unresolved.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from suture.language import Language
 from suture.messages import TextPart
-from suture.profiles import STRUCTURAL, Operation, Profile, Rule
+from suture.profiles import STRUCTURAL, Operation, Profile
 from suture.repair.ids import Ids
-from suture.repair.rebuild import Group, Item, Pair
+from suture.repair.pairing import Record
+from suture.repair.rebuild import Group, Pair
 from suture.repair.report import Finding
 from suture.repair.texts import UNKNOWN_TOOL, note_text, origin_text, reword
 from suture.wires import BlockWire, Call, CallEdit, Piece, RawPart, ResultEdit, Wire, without_lone_escapes
@@ -42,14 +43,15 @@ _IN_SIGNED = frozenset(
 """What may be mended in a message that holds something signed: no block of that changes."""
 
 
-class _Held(Struct, eq=False):
+class _Held(Struct, frozen=True, eq=False):
     """The last message put out; the next ones may still be joined to it."""
 
     message: Any
     role: str
     index: int
     has_results: bool
-    joined: list[Any] = field(default_factory=list[Any])
+    joined: tuple[Any, Any] | None = None
+    """What was joined to it before, and the last of it."""
     previous: "_Held | None" = None
     """The message of the model's directly before one of the model's."""
 
@@ -62,13 +64,15 @@ class Fit:
     >>> wire = get_wire("openai-chat")
     >>> fit = Fit(wire, get_profile("openai-chat"), "en")
     >>> empty = {"role": "assistant", "content": None}
-    >>> fit.feed([Item(empty, 0, wire.view(empty))], [])
+    >>> fit.feed([Record(0, empty, wire.view(empty))], [])
     >>> fit.finish(), fit.findings[0].problem
     ([], 'empty-message')
     """
 
-    def __init__(self, wire: Wire, profile: Profile, language: Language) -> None:
-        self.wire, self.profile = wire, profile
+    def __init__(
+        self, wire: Wire, profile: Profile, language: Language, starts_with_user: Callable[[], bool] = bool
+    ) -> None:
+        self.wire, self.profile, self.starts_with_user = wire, profile, starts_with_user
         self.language: Language = language
         self.rules = profile.rules_for(wire)
         self.ids = Ids(profile.ids) if profile.ids is not None else None
@@ -82,12 +86,10 @@ class Fit:
         self._passes = [problem for problem in wire.mends if problem in self.rules]
         self._parts_steps = next((name for name in ("split-turn", "turn-order", "same-role") if name in self.rules), "")
         """The problem of a turn in several messages, where the provider has one."""
-        self.starts_with_user = False
-        """Whether what was handed in begins with somebody else than the model."""
         self.begun = False
         """Whether somebody spoke in what was put out."""
         self._held: _Held | None = None
-        self._reasoning: list[Item] = []
+        self._reasoning: list[Record] = []
         """Items that want one to follow that they produced."""
         self._mended: set[int] = set()
         """Items of the group at hand that were looked at by themselves."""
@@ -103,10 +105,7 @@ class Fit:
         if self.last == "assistant" and self.wire.view(messages[start]).role != "assistant":
             self._drop_trailing_thinking()
         self._release()
-        if self.out:
-            self.out += messages[start : stop - 1]
-        else:
-            self.out = messages[start : stop - 1]
+        self.out += messages[start : stop - 1]
         self._hold_last(messages, start, stop)
 
     def _hold_last(self, messages: Sequence[Any], start: int, stop: int) -> None:
@@ -136,33 +135,22 @@ class Fit:
 
     def mark(self) -> tuple[Any, ...]:
         """Return a point that `take_back` can return to."""
-        held = self._held
-        held = held if held is None else replace(held, joined=list(held.joined))
-        counts = len(self.out), len(self.findings), len(self.documents)
-        return held, counts, self.mark_ids(), self.begun, self.changed
+        counts = len(self.out), len(self.findings), len(self.documents), len(self.items)
+        ids = self.ids.mark() if self.ids is not None else None
+        return self._held, tuple(self._reasoning), counts, ids, self.begun, self.changed
 
     def take_back(self, point: tuple[Any, ...]) -> None:
         """Forget all that came since `mark` returned `point`."""
-        held, counts, ids, self.begun, self.changed = point
-        self._held = held if held is None else replace(held, joined=list(held.joined))
-        self._reasoning = []
-        del self.out[counts[0] :], self.findings[counts[1] :]
-        while len(self.documents) > counts[2]:
-            self.documents.popitem()
-        self.take_back_ids(ids)
-
-    def mark_ids(self) -> tuple[Any, int]:
-        """Return a point that `take_back_ids` can return to."""
-        return self.ids.mark() if self.ids is not None else None, len(self.items)
-
-    def take_back_ids(self, point: tuple[Any, int]) -> None:
-        """Forget the ids that went by since `mark_ids` returned `point`."""
-        while len(self.items) > point[1]:
-            self.items.popitem()
+        self._held, reasoning, (out, findings, documents, items), ids, self.begun, self.changed = point
+        self._reasoning = list(reasoning)
+        del self.out[out:], self.findings[findings:]
+        for passed, count in ((self.documents, documents), (self.items, items)):
+            while len(passed) > count:
+                passed.popitem()
         if self.ids is not None:
-            self.ids.take_back(point[0])
+            self.ids.take_back(ids)
 
-    def feed(self, items: Sequence[Item], groups: Sequence[Group]) -> None:
+    def feed(self, items: Sequence[Record], groups: Sequence[Group]) -> None:
         """Take the next messages of a history as pairing left them, and the groups that they belong to."""
         if self.demands_nothing:
             for item in items:
@@ -171,18 +159,15 @@ class Fit:
         begins = {id(group.turn[0]): group for group in groups}
         place = 0
         while place < len(items):
-            group = begins.get(id(items[place]))
-            if group is None:
-                self._fit_message(items[place])
-                self._mended.clear()
-                place += 1
-                continue
-            self._edit_group(group)
-            place += len(group.turn)
-            if self._set_like:
-                group = replace(group, results=[])  # they may stand anywhere, and are fitted where they do
-            place += len(group.results)
-            for item in self._arrange(group):
+            group, fitted = begins.get(id(items[place])), [items[place]]
+            place += 1
+            if group is not None:
+                self._edit_group(group)
+                if self._set_like:
+                    group = replace(group, results=[])  # they may stand anywhere, and are fitted where they do
+                place += len(group.turn) + len(group.results) - 1
+                fitted = self._arrange(group)
+            for item in fitted:
                 self._fit_message(item)
             self._mended.clear()
 
@@ -244,7 +229,7 @@ class Fit:
                 arguments = whole
         return None if new_id is None and name is None and arguments is None else CallEdit(new_id, name, arguments)
 
-    def _edit_result(self, pair: Pair, item: Item, call: Call, edit: CallEdit) -> ResultEdit | None:
+    def _edit_result(self, pair: Pair, item: Record, call: Call, edit: CallEdit) -> ResultEdit | None:
         result = item.view.results[pair.answer_position]
         new_id = edit.id
         if new_id is None and result.id != call.id and self.wire.has_id(call) and self.ids is not None:
@@ -270,7 +255,7 @@ class Fit:
 
     # The form of a group
 
-    def _arrange(self, group: Group) -> list[Item]:
+    def _arrange(self, group: Group) -> list[Record]:
         """Return the messages of a group in the order that the provider wants, media shown behind it."""
         media = self._lift_media(group)
         if len(group.turn) > 1:  # where a step begins is seen when each message is in order
@@ -282,7 +267,6 @@ class Fit:
         if between and "text-between-calls" in self.rules:
             done = "" if any(item.view.signed for item in between) else "moved before the calls"
             if self._find("text-between-calls", between[0], done):
-                self.changed = True
                 turn = sorted(turn, key=lambda item: bool(item.view.calls))
         segments = [turn] if group.pending else self._segments(turn)
         if len(segments) > 1:
@@ -291,14 +275,14 @@ class Fit:
             arranged = [*self._join(segments[0]), *self._ordered(group)]
         if media:
             shown = self.wire.show_media(media)
-            arranged.append(Item(shown, arranged[-1].index, self.wire.view(shown)))
+            arranged.append(self._make(shown, arranged[-1].index))
         return arranged
 
-    def _segments(self, turn: list[Item]) -> list[list[Item]]:
+    def _segments(self, turn: list[Record]) -> list[list[Record]]:
         """Return the messages of a turn as the steps that the provider sees in them: usually one."""
         if len(turn) == 1 or not self._parts_steps:
             return [turn]
-        segments: list[list[Item]] = [[]]
+        segments: list[list[Record]] = [[]]
         called = False
         for item in turn:
             if called and ("split-turn" in self.rules or self.wire.begins_step(item.message)):
@@ -310,7 +294,7 @@ class Fit:
             self._move_text_forward(segments)
         return segments
 
-    def _move_text_forward(self, segments: list[list[Item]]) -> None:
+    def _move_text_forward(self, segments: list[list[Record]]) -> None:
         """Put what the model said behind its last call before the calls: it had not seen their results.
 
         Where a step is signed, it stays a step of its own, behind the results.
@@ -321,16 +305,14 @@ class Fit:
             return
         if self._find(self._parts_steps, said[0], "put before the calls"):
             segments[-2:] = [[*before[:first], *said, *before[first:]]]
-            self.changed = True
         else:
             segments[-2:] = [[*before, *said]]
 
-    def _split(self, group: Group, segments: list[list[Item]]) -> list[Item]:
+    def _split(self, group: Group, segments: list[list[Record]]) -> list[Record]:
         """Return each segment with the results of its calls behind it."""
         if not self._find(self._parts_steps, segments[1][0], "the results of each step put behind it"):
             return [*group.turn, *group.results]
-        self.changed = True
-        arranged: list[Item] = []
+        arranged: list[Record] = []
         answers: dict[int, list[Piece]] = defaultdict(list)
         for pair in group.pairs:
             if pair.answer is not None:
@@ -342,18 +324,18 @@ class Fit:
             pieces = [piece for item in segment for piece in answers[id(item)]]
             for made in wire.carry(pieces) if pieces else ():
                 message = sources.get(self._block_ids(made), made)  # it may be as it was before pairing joined it
-                arranged.append(Item(message, segment[-1].index, wire.view(message)))
+                arranged.append(self._make(message, segment[-1].index))
         for item in group.results:
             rest = self.wire.rest(item.message, {}) if item.view.loose else None
             if rest is not None:
-                arranged.append(Item(rest, item.index, self.wire.view(rest)))
+                arranged.append(self._make(rest, item.index))
         return arranged
 
     def _block_ids(self, message: Any) -> tuple[int, ...]:
         """Return which objects the blocks of a message are; a message that has none is one itself."""
         return tuple(map(id, self.wire.blocks(message) if isinstance(self.wire, BlockWire) else (message,)))
 
-    def _join(self, segment: list[Item]) -> list[Item]:
+    def _join(self, segment: list[Record]) -> list[Record]:
         """Return the messages of one step as one, where the provider wants that."""
         said = [item for item in segment if not item.view.empty]
         wire = self.wire
@@ -362,15 +344,14 @@ class Fit:
         found = [self._find("same-role", item, "merged with the message before") for item in said[1:]]
         if not all(found):
             return segment
-        self.changed = True
         for item in segment:
             if item.view.empty and "empty-message" in self.rules:
                 self._find("empty-message", item, "dropped")
         blocks = [block for item in said for block in wire.blocks(item.message)]
         message = wire.with_blocks(said[0].message, blocks)
-        return [Item(message, said[0].index, wire.view(message))]
+        return [self._make(message, said[0].index)]
 
-    def _ordered(self, group: Group) -> list[Item]:
+    def _ordered(self, group: Group) -> list[Record]:
         """Return the results of a group in call order, where the provider counts them."""
         wire = self.wire
         if "results-order" not in self.rules or len(group.pairs) < 2 or not isinstance(wire, BlockWire):
@@ -379,12 +360,11 @@ class Fit:
         wanted = [(order[id(pair.answer)], pair.answer_position) for pair in group.pairs if pair.answer is not None]
         if wanted == sorted(wanted) or not self._find("results-order", group.results[0], "put in call order"):
             return group.results
-        self.changed = True
         blocks = [list(wire.blocks(item.message)) for item in group.results]
         held = [[block for block in each if wire.kind(block) == "result"] for each in blocks]
         rest = [block for each in blocks for block in each if wire.kind(block) != "result"]
         message = wire.with_blocks(group.results[0].message, [*[held[at][number] for at, number in wanted], *rest])
-        return [Item(message, group.results[0].index, wire.view(message))]
+        return [self._make(message, group.results[0].index)]
 
     def _lift_media(self, group: Group) -> list[tuple[str, list[Any]]]:
         """Take media out of results that may not hold them; return them, each with the call that they came from."""
@@ -417,7 +397,7 @@ class Fit:
 
     # One message
 
-    def _mend(self, item: Item) -> None:
+    def _mend(self, item: Record) -> None:
         """Do what can be done about a message by itself."""
         if id(item) in self._mended:
             return
@@ -432,7 +412,7 @@ class Fit:
             if self._find(problem, item, _DONE[problem] if may else ""):
                 self._replace(item, better)
 
-    def _fit_message(self, item: Item) -> None:
+    def _fit_message(self, item: Record) -> None:
         self._watch_items(item)
         self._mend(item)
         if "repeated-document" in self.rules:
@@ -442,7 +422,6 @@ class Fit:
         view = item.view
         empty = view.empty and not view.signed and "empty-message" in self.rules
         if empty and self._find("empty-message", item, "dropped"):
-            self.changed = True
             return
         apart = "trailing-text" in self.rules and bool(view.results) and view.loose
         wire = self.wire
@@ -451,19 +430,18 @@ class Fit:
             and isinstance(wire, BlockWire)
             and self._find("trailing-text", item, "split off into the next message")
         ):
-            self.changed = True
             for wanted in (True, False):  # the results, then what else it says
                 part = [block for block in wire.blocks(item.message) if (wire.kind(block) == "result") is wanted]
                 message = wire.with_blocks(item.message, part)
                 if part and not wire.view(message).empty:
-                    self._put(Item(message, item.index, wire.view(message)))
+                    self._put(self._make(message, item.index))
             return
         if self.wire.wants_follower(item.message) and "lone-reasoning" in self.rules:
             self._reasoning.append(item)
             return
         self._put(item)
 
-    def _watch_items(self, item: Item) -> None:
+    def _watch_items(self, item: Record) -> None:
         """Keep what stands between reasoning and what it produced out, and give no item id twice."""
         if self._reasoning and not self.wire.wants_follower(item.message):
             if self.wire.can_follow(item.message):
@@ -484,9 +462,7 @@ class Fit:
     def _drop_reasoning(self) -> None:
         reasoning, self._reasoning = self._reasoning, []
         for item in reasoning:
-            if self._find("lone-reasoning", item, "dropped"):
-                self.changed = True
-            else:
+            if not self._find("lone-reasoning", item, "dropped"):
                 self._put(item)
 
     def _drop_trailing_thinking(self) -> None:
@@ -496,17 +472,15 @@ class Fit:
             rest = self.wire.without_trailing_thinking(held.message)
             if rest is held.message or not self._find("trailing-thinking", held, "dropped"):
                 return
-            self.changed = True
             if rest is not None:
-                held.message = rest
+                self._held = replace(held, message=rest)
                 return
-            self._held = held = held.previous  # it may end in a thought, too
-            if held is not None:
-                held.message, held.joined = self.out.pop(), []
+            held = held.previous  # it may end in a thought, too
+            self._held = held = held and replace(held, message=self.out.pop(), joined=None)
 
     # Beside the message before
 
-    def _put(self, item: Item) -> None:
+    def _put(self, item: Record) -> None:
         message, view, role = item.message, item.view, item.view.role
         held = self._held
         if held is not None and held.role == "assistant" and role != "assistant":
@@ -515,20 +489,18 @@ class Fit:
         late = role == "system" and held is not None and (held.has_results or held.role == "assistant")
         if late and "late-system" in self.rules and self._find("late-system", item, "told as the user's"):
             message, role = self.wire.as_role(message, "user"), "user"
-            self.changed = True
         has_results, rules = bool(view.results), self.rules
         if held is not None and held.role == role != "system":
             both = held.has_results and has_results
             problem = "same-role" if "same-role" in rules else "split-results" if both else ""
             if problem in rules and self._find(problem, item, "merged with the message before"):
-                self.changed = True
-                held.joined.append(message)
-                held.has_results = held.has_results or has_results
+                both = held.has_results or has_results
+                self._held = replace(held, joined=(held.joined, message), has_results=both)
                 return
         if not self.begun and role == "assistant":
             # Where nobody demands it, the user's side still begins: what it began with is gone, and was reported.
             demanded = "model-first" in rules and self._find("model-first", item, "a user message put before it")
-            if demanded or ("model-first" not in rules and self.starts_with_user):
+            if demanded or ("model-first" not in rules and self.starts_with_user()):
                 self._insert("user", item.index)
         elif (
             held is not None
@@ -545,7 +517,7 @@ class Fit:
 
     def _hold(self, held: _Held) -> None:
         if self._held is not None and self._held.role == held.role == "assistant":
-            held.previous = self._held
+            held = replace(held, previous=self._held)
         self._release()
         self._held = held
         self.begun = self.begun or held.role != "system" or not self.profile.system_outside
@@ -555,9 +527,13 @@ class Fit:
         held, self._held = self._held, None
         if held is None:
             return
-        message, wire = held.message, self.wire
-        if held.joined and isinstance(wire, BlockWire):
-            blocks = [block for part in (message, *held.joined) for block in wire.blocks(part)]
+        message, joined, wire = held.message, held.joined, self.wire
+        if joined is not None and isinstance(wire, BlockWire):
+            parts: list[Any] = []
+            while joined is not None:
+                joined, part = joined
+                parts.append(part)
+            blocks = [block for part in (message, *reversed(parts)) for block in wire.blocks(part)]
             if "results-not-first" in self.rules:
                 blocks.sort(key=lambda block: wire.kind(block) != "result")
             message = wire.with_blocks(message, blocks)
@@ -565,16 +541,19 @@ class Fit:
 
     # What is said of it
 
-    def _replace(self, item: Item, message: Any) -> None:
-        item.message, item.view = message, self.wire.view(message)
-        self.changed = True
+    def _make(self, message: Any, index: int) -> Record:
+        return Record(index, message, self.wire.view(message))
 
-    def _find(self, problem: str, item: Item | _Held, done: str, call: Call | None = None) -> bool:
+    def _replace(self, item: Record, message: Any) -> None:
+        item.message, item.view = message, self.wire.view(message)
+
+    def _find(self, problem: str, item: Record | _Held, done: str, call: Call | None = None) -> bool:
         """Report a problem; return whether it is to be mended as `done` says."""
-        rule: Rule | None = self.rules.get(problem)
+        rule = self.rules.get(problem)
         if rule is not None and rule.operation is Operation.UNREPAIRABLE:
             done = ""
+        self.changed = self.changed or bool(done)
         call_id, name = (call.id, call.name) if call else ("", "")
         found = Finding(index=item.index, problem=problem, call_id=call_id, name=name, done=done)
-        self.findings.append(found if rule is None else found.cite(rule.id, rule.says, rule.source))
+        self.findings.append(found.cite(rule))
         return bool(done)

@@ -8,6 +8,7 @@ from suture.errors import ConfigError
 from suture.profiles import IdForm
 from suture.wires import Key, SurrogateError, View, Wire, sendable
 
+_CHUNK = 256
 _TRIES = 100_000
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -21,35 +22,32 @@ class CallIndex:
     >>> from suture.wires import get_wire
     >>> item = {"type": "function_call", "call_id": "a|b", "name": "f", "arguments": "{}"}
     >>> index = CallIndex(get_wire("openai-responses"), [item])
-    >>> index.find("a|b", 1), index.find("b", 1), index.find_alias("b", 1)
+    >>> index.find("a|b", 1), index.find("b", 1), index.find("b", 1, aliases=True)
     (0, -1, 0)
     """
 
     def __init__(self, wire: Wire, messages: Sequence[Any], start: int = 0) -> None:
-        self._wire, self.messages, self._start, self.cost = wire, messages, start, 0
+        self.wire, self.messages, self._start, self.cost = wire, messages, start, 0
         self.plain = messages
         """The messages as a glance sees them."""
         self.views: dict[int, tuple[Any, View]] = {}
         """The messages that were looked at, with lone surrogates replaced, and their views."""
         self._unusual = bytearray()
         """Which messages no glance has accepted."""
+        self._chunks: list[list[Key]] = []
+        """The ids of the first messages, and what else their calls may be meant by, so many messages each."""
         self._names: set[Key] = set()
-        """The ids of the first messages, and what else their calls may be meant by, once a search found nothing."""
-        self._lists: list[list[Key]] = []
-        """Some of them that nobody has asked for yet."""
-        self._read = start
-        """How many messages these are."""
-        self._known: dict[tuple[Key, int, bool], int] = {}
-        """What was found before."""
+        """All of them: most that are asked for are found nowhere."""
         self._turn = (start, -1)
         """What was asked for a turn last, and what was found."""
         self._reference = sys.maxsize
 
     def note(self, part: range) -> None:
         """Note messages that no glance has accepted."""
+        del self._chunks[max(0, part.start - self._start) // _CHUNK :]
         self._unusual += bytes(max(0, part.stop - len(self._unusual)))
         self._unusual[part.start : part.stop] = b"\x01" * len(part)
-        references = (place for place in part if self._wire.refers(self.messages[place]))
+        references = (place for place in part if self.wire.refers(self.messages[place]))
         self._reference = min(self._reference, next(references, self._reference))
 
     def look(self, place: int) -> tuple[Any, View]:
@@ -57,10 +55,10 @@ class CallIndex:
         if place not in self.views:
             message = self.messages[place]
             try:
-                view = self._wire.view(message, place)
+                view = self.wire.view(message, place)
             except SurrogateError:
                 message = sendable(message)
-                view = self._wire.view(message, place)
+                view = self.wire.view(message, place)
             self.views[place] = message, view
         return self.views[place]
 
@@ -72,26 +70,30 @@ class CallIndex:
         """Tell whether something before a place refers to what the service keeps: no glance accepts that."""
         return self._reference < before
 
-    def find(self, key: Key, before: int) -> int:
-        """Return where the last call of this key stands before a place; -1 where there is none."""
-        if (key, before, False) not in self._known:
-            place = self.find_alias(key, before)  # asked for both at once: most results that are asked for have neither
-            if place >= 0 and key not in self._list(place, place + 1, aliases=False):
-                place = self._search(key, place, aliases=False)
-            self._known[key, before, False] = place
-        return self._known[key, before, False]
+    def find(self, key: Key, before: int, *, aliases: bool = False) -> int:
+        """Return where the last call of this key stands before a place; -1 where there is none.
 
-    def find_alias(self, name: Key, before: int) -> int:
-        """Return where the last call stands before a place that has this for its id, another id, or half of one."""
-        if (name, before, True) not in self._known:
-            may_stand = True
-            if self._read > self._start:  # all names are kept: most that are asked for are found nowhere
-                self._names.update(*self._lists, self._list(self._read, before))
-                self._lists = []
-                self._read = max(self._read, before)
-                may_stand = name in self._names
-            self._known[name, before, True] = self._search(name, before) if may_stand else -1
-        return self._known[name, before, True]
+        With `aliases`, one that has this for its id, another id, or half of one.
+        """
+        number = (before - self._start) // _CHUNK
+        for at in range(self._start + len(self._chunks) * _CHUNK, self._start + number * _CHUNK, _CHUNK):
+            self._chunks.append(self._list(at, at + _CHUNK))
+            self._names.update(self._chunks[-1])
+        start, stop = self._start + number * _CHUNK, before
+        names = self._list(start, stop)
+        if key not in names and key not in self._names:
+            return -1
+        while key not in names or not (aliases or key in self._list(start, stop, aliases=False)):
+            if not number:
+                return -1
+            number, start, stop = number - 1, start - _CHUNK, start
+            names = self._chunks[number]
+        while stop - start > 1:
+            middle = (start + stop) // 2
+            late = key in self._list(middle, stop, aliases=aliases)
+            start, stop = (middle, stop) if late else (start, middle)
+        self.cost += (before - start) // 4
+        return start
 
     def find_turn(self, before: int) -> int:
         """Return where the last message with calls stands before a place; -1 where there is none."""
@@ -101,30 +103,6 @@ class CallIndex:
             place -= 1
         self._turn = before, place if place >= floor else found
         return self._turn[1]
-
-    def _search(self, name: Key, before: int, *, aliases: bool = True) -> int:
-        """Return the last place of a name before another place, looking at more and more; -1 where there is none."""
-        stop, size, found = before, 256, -1
-        read: list[list[Key]] = []
-        while stop > self._start and found < 0:
-            start = max(self._start, stop - size)
-            names = self._list(start, stop, aliases=aliases)
-            read.append(names)
-            if name in names:
-                if names.count(name) == 1:  # the names are spread evenly enough to guess where it stands
-                    about = start + (stop - start) * names.index(name) // len(names)
-                    close = max(start, about - 16), min(stop, about + 16)
-                    start, stop = close if name in self._list(*close, aliases=aliases) else (start, stop)
-                while stop - start > 1:
-                    middle = (start + stop) // 2
-                    late = name in self._list(middle, stop, aliases=aliases)
-                    start, stop = (middle, stop) if late else (start, middle)
-                found = start
-            stop, size = start, 4 * size
-        if found < 0 and aliases and self._read == self._start:
-            self._lists, self._read = read, before
-        self.cost += (before - found) // 4 if found >= 0 else 0
-        return found
 
     def _list(self, start: int, stop: int, *, aliases: bool = True) -> list[Key]:
         """Return the ids of calls, and what else these may be meant by.
@@ -138,14 +116,14 @@ class CallIndex:
                 end = plain if plain >= 0 else min(stop, len(self._unusual))
                 for call in [call for place in range(start, end) for call in self.view(place).calls]:
                     meant_by = (call.id, call.alias, *get_halves(call.id)) if aliases and call.id else (call.id,)
-                    names += [self._wire.key(call._replace(id=name)) for name in meant_by if name]
+                    names += [self.wire.key(call._replace(id=name)) for name in meant_by if name]
             else:
                 end = unusual if unusual >= 0 else stop
-                ids = self._wire.call_ids(self.plain, start, end)
+                ids = self.wire.call_ids(self.plain, start, end)
                 names = names + ids if names else ids
                 if aliases:
                     names += [half for each in ids for half in get_halves(each)] if "|" in "".join(ids) else []
-                    names += self._wire.item_ids(self.plain, start, end)
+                    names += self.wire.item_ids(self.plain, start, end)
             start = end
         return names
 

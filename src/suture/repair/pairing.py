@@ -5,7 +5,6 @@ that has its id. *Settle* decides, turn by turn, which call each of them answers
 over the whole history is ever consulted: ids that restart each round, or never change, are common and valid.
 """
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -51,7 +50,7 @@ def take_all(wire: Wire, messages: Sequence[Any], start: int = 0) -> Parts:
 
 
 class Record(Struct, eq=False):
-    """One message, or one step of a message that holds several: what it is, and where it stood."""
+    """One message, or one step of a message that holds several, and the index of the message that it came from."""
 
     index: int
     message: Any
@@ -64,9 +63,10 @@ class Record(Struct, eq=False):
 
 
 class Reference(Struct, eq=False):
-    """A result where it stands: the place of its record, its position in that message."""
+    """A result where it stands: the place and index of its record, its position in that message."""
 
     place: int
+    index: int
     position: int
     result: Result
     key: Key
@@ -84,9 +84,13 @@ class Slot(Struct, eq=False):
     position: int
     """The number of the call in its message, as that was handed in."""
     key: Key
-    answer: Reference | None = None
-    more: list[Reference] = field(default_factory=list[Reference])
-    """Further parts of its result, of another kind: they are joined to it."""
+    parts: list[Reference] = field(default_factory=list[Reference])
+    """Its result: in several parts where they are of different kinds."""
+
+    @property
+    def answer(self) -> Reference | None:
+        """Its result, or the first part of it."""
+        return self.parts[0] if self.parts else None
 
 
 class Turn(Struct, eq=False):
@@ -101,6 +105,11 @@ class Turn(Struct, eq=False):
     """Results without an id that came while this was the latest turn."""
     surplus: bool = False
     """More results came than it has calls, one took another's place, or one came in several parts."""
+
+    @property
+    def places(self) -> set[int]:
+        """The records that hold its results."""
+        return {slot.parts[0].place for slot in self.slots if slot.parts}
 
 
 class Assignment(Struct, eq=False):
@@ -142,7 +151,7 @@ def open_place(found: Assignment) -> int | None:
     for turn in found.turns[-1:]:
         early = [reference.place for reference in (*turn.arrivals, *turn.nameless)]
         places += [place for place in early if place < turn.first]
-    return min([found.records[place].index for place in places], default=None)
+    return min([records[place].index for place in places], default=None)
 
 
 def _speaks(record: Record) -> bool:
@@ -184,7 +193,7 @@ def assign(
     """
     parts = parts or take_all(wire, messages, start)
     found = Assignment(read(wire, parts))
-    _Assigning(wire, messages, found, is_placeholder, parts).run()
+    _Assigning(found, is_placeholder, parts).run()
     return found
 
 
@@ -195,15 +204,15 @@ def is_synthetic(wire: Wire, result: Result, call: Call | None, is_placeholder: 
     text, complete = wire.result_text(result)
     if not complete:
         return False
-    name, call_id = (result.name or None, result.id) if call is None else (call.name, call.id)
+    name, ids = (result.name or None, {result.id}) if call is None else (call.name, {call.id, result.id})
     # An approval says who refused it before it says why.
-    if text in FILLERS or is_builtin_text(text.removeprefix("rejected: "), name, call_id) is not None:
+    said = text.removeprefix("rejected: ")
+    if text in FILLERS or any(is_builtin_text(said, name, each) is not None for each in ids):
         return True
     return is_placeholder is not None and bool(is_placeholder(text))
 
 
 _WHERE = attrgetter("place", "position")
-_FIRST = itemgetter(0)
 
 
 class _Queue:
@@ -218,31 +227,32 @@ class _Queue:
     def take(self, *, real: bool) -> Slot | None:
         """Return the first call without a result; if there is none, for a real one the first with a placeholder."""
         slots = self.slots
-        while self._open < len(slots) and slots[self._open].answer is not None:
+        while self._open < len(slots) and slots[self._open].parts:
             self._open += 1
         if self._open < len(slots):
             return slots[self._open]
         if not real:
             return None
-        while self._weak < len(slots):
-            answer = slots[self._weak].answer
-            if answer is not None and answer.synthetic:
-                return slots[self._weak]
+        while self._weak < len(slots) and not slots[self._weak].parts[0].synthetic:
             self._weak += 1
-        return None
+        return slots[self._weak] if self._weak < len(slots) else None
 
 
 class _Assigning:
     """Finds the turns, hands each result to the latest one that has its id, and decides which call it answers."""
 
-    def __init__(
-        self, wire: Wire, messages: Sequence[Any], found: Assignment, is_placeholder: IsPlaceholder, parts: Parts
-    ) -> None:
-        self.wire, self.messages, self.found, self.parts = wire, messages, found, parts
-        self.is_placeholder = is_placeholder
+    def __init__(self, found: Assignment, is_placeholder: IsPlaceholder, parts: Parts) -> None:
+        self.found, self.is_placeholder, self.parts = found, is_placeholder, parts
+        self.wire, self.messages = parts.index.wire, parts.index.messages
         self.latest: dict[Key, Turn] = {}
+        self.aliases: dict[Key, tuple[int, Key]] = {}
+        """What a call may be meant by, its other id or half of a composite one: the last turn and call of that."""
         self.unmatched: list[tuple[Reference, int]] = []
         """Results whose id no turn before them has, and how many turns stand before each."""
+        self.waiting: list[Reference] = []
+        """Those since the last turn: they may belong to the next one."""
+        self.barred = 0
+        """How many of these the model has spoken behind: they may not."""
         self.last_spoken: dict[int, int] = {}
         """Where the model speaks last in each part."""
         self.known: set[Key] = set()
@@ -257,18 +267,14 @@ class _Assigning:
                 place = self._read_run(place)
                 continue
             for position, result in enumerate(view.results):
-                self._receive(Reference(place, position, result, self.wire.key(result)))
+                self._receive(Reference(place, records[place].index, position, result, self.wire.key(result)))
             place += 1
-        if self.unmatched:
-            self._match_aliases()
-            for reference, number in self.unmatched:
-                self._look_ahead(reference, number)
-            self._match_early()
+        self._hand_over(None)
+        for reference, number in self.unmatched:
+            self._look_ahead(reference, number)
         for turn in self.found.turns:  # in order, so what is earlier is final
-            if turn.arrivals:
-                self._settle_ids(turn)
-            if turn.nameless:
-                self._settle_nameless(turn)
+            if turn.arrivals or turn.nameless:
+                self._settle(turn)
             self.known.update([slot.key for slot in turn.slots])
         self._adopt()
         self.found.orphans.sort(key=_WHERE)
@@ -292,6 +298,7 @@ class _Assigning:
         if first >= 0:
             self.last_spoken[records[first].part] = first
         if last_call < 0:
+            self.barred = len(self.waiting) if first >= 0 else self.barred
             return stop
         # What the model said behind its last call belongs to the turn only if results follow directly.
         goes_on = self.wire.set_like or (stop < len(records) and bool(records[stop].view.results))
@@ -302,19 +309,46 @@ class _Assigning:
                 turn.slots.append(Slot(call, place, number, key))
                 if call.id:
                     self.latest[key] = turn
+                    for alias in filter(None, (call.id, call.alias, *get_halves(call.id))):
+                        self.aliases[self.wire.key(call._replace(id=alias))] = len(self.found.turns), key
+        self._hand_over(turn)
         self.found.turns.append(turn)
         return stop
 
     def _receive(self, reference: Reference) -> None:
+        """Hand a result to the latest turn that has its id, or by which half of an id may be meant."""
         turns, has_id, index = self.found.turns, bool(reference.result.id), self.parts.index
         turn = self.latest.get(reference.key) if has_id else turns[-1] if turns else None
         part = self._part(reference.place)
         if turn is None or self._part(turn.first) is not part:
             self.parts.want(index.find(reference.key, part.start) if has_id else index.find_turn(part.start))
+        if turn is None and has_id:
+            if index.refers(reference.index):
+                return  # its call may be one that the service keeps
+            halves = [reference.result._replace(id=half) for half in get_halves(reference.result.id)]
+            names = [reference.key, *map(self.wire.key, halves)]
+            for name in names:
+                self.parts.want(index.find(name, part.start, aliases=True))
+            if meant := [self.aliases[name] for name in names if name in self.aliases]:
+                number, reference.key = max(meant, key=itemgetter(0))
+                turn = turns[number]
         if turn is not None:
             (turn.arrivals if has_id else turn.nameless).append(reference)
-        elif not has_id or not index.refers(self.found.records[reference.place].index):
+        else:
+            self.waiting.append(reference)
             self.unmatched.append((reference, len(turns)))
+
+    def _hand_over(self, turn: Turn | None) -> None:
+        """Hand what waits to the very next turn, where that has its id and no model's message stands between."""
+        keys = {slot.key for slot in turn.slots} if turn is not None and self.waiting else set[Key]()
+        for number, reference in enumerate(self.waiting):
+            if reference.result.id and reference.key not in keys:
+                self.found.strays.append((reference, len(self.found.turns)))
+            elif turn is None or number < self.barred:
+                self.found.orphans.append(reference)
+            else:
+                (turn.arrivals if reference.result.id else turn.nameless).append(reference)
+        self.waiting, self.barred = [], 0
 
     def _look_ahead(self, reference: Reference, number: int) -> None:
         """Want what decides on a result that no turn before it knows: the next turn, or what keeps that apart."""
@@ -333,69 +367,19 @@ class _Assigning:
                 last += 1
             raise OutsideError(part.stop, last)
 
-    def _match_aliases(self) -> None:
-        """Hand over results that mean a call before them by its other id, or by half of a composite one."""
-        known: dict[Key, list[tuple[int, Key]]] = defaultdict(list)
-        for number, turn in enumerate(self.found.turns):
-            for slot in turn.slots:
-                for alias in (slot.call.id, slot.call.alias, *get_halves(slot.call.id)):
-                    if alias:
-                        known[self.wire.key(slot.call._replace(id=alias))].append((number, slot.key))
-        unmatched, self.unmatched = self.unmatched, []
-        named: set[int] = set()
-        for reference, before in unmatched:
-            names: list[Key] = []
-            if reference.result.id:
-                halves = [reference.result._replace(id=half) for half in get_halves(reference.result.id)]
-                names = [reference.key, *map(self.wire.key, halves)]
-            for name in names:
-                self.parts.want(self.parts.index.find_alias(name, self._part(reference.place).start))
-            # The last of the calls so named, in the order of their turns, that stand before the result.
-            places = [(known[name], bisect_left(known[name], before, key=_FIRST)) for name in names if name in known]
-            meant = [calls[place - 1] for calls, place in places if place]
-            if not meant:
-                self.unmatched.append((reference, before))
-                continue
-            number, reference.key = max(meant, key=_FIRST)
-            self.found.turns[number].arrivals.append(reference)
-            named.add(number)
-        for number in named:
-            self.found.turns[number].arrivals.sort(key=_WHERE)  # the last wins
-
-    def _match_early(self) -> None:
-        """Hand over results to the very next turn, where that has their id and no model's message stands between."""
-        turns, records = self.found.turns, self.found.records
-        keys: dict[int, set[Key]] = {}
-        barriers: dict[int, int] = {}
-        for reference, number in self.unmatched:
-            if number < len(turns) and number not in keys:
-                keys[number] = {slot.key for slot in turns[number].slots}
-                barrier = turns[number].first - 1
-                while barrier >= 0 and not _speaks(records[barrier]):
-                    barrier -= 1
-                barriers[number] = barrier
-            is_barred = reference.place <= barriers.get(number, len(records))
-            if not reference.result.id:
-                (self.found.orphans if is_barred else turns[number].nameless).append(reference)
-            elif reference.key not in keys.get(number, ()):
-                self.found.strays.append((reference, number))
-            else:
-                (self.found.orphans if is_barred else turns[number].arrivals).append(reference)
-        for number in keys:
-            turns[number].arrivals.sort(key=_WHERE)
-            turns[number].nameless.sort(key=_WHERE)
-
     # Which call it answers
 
-    def _settle_ids(self, turn: Turn) -> None:
+    def _settle(self, turn: Turn) -> None:
+        """Give results to calls of their id, of their name too if they have one; without an id, by their name alone."""
         queues: dict[Any, _Queue] = defaultdict(_Queue)
         for slot in turn.slots:
-            queues[slot.key].slots.append(slot)
-            queues[slot.key, slot.call.name].slots.append(slot)
+            family, name = self.wire.family(slot.call), slot.call.name
+            for heading in {(slot.key,), (slot.key, name), (family, "", None), (family, name, None)}:
+                queues[heading].slots.append(slot)
         twins: dict[Any, list[tuple[Reference, Slot]]] = defaultdict(list)
         for reference in turn.arrivals:
             named = (reference.key, reference.result.name)
-            queue = queues[named if reference.result.name and named in queues else reference.key]
+            queue = queues[named if reference.result.name and named in queues else (reference.key,)]
             slot = self._fill(turn, queue, reference)
             if slot is not None:
                 twins[self._content(reference)].append((reference, slot))
@@ -406,17 +390,8 @@ class _Assigning:
             elif not self._collapse(twins, reference):
                 self._compete(turn, queue.slots[-1], reference)
                 twins[self._content(reference)].append((reference, queue.slots[-1]))
-
-    def _settle_nameless(self, turn: Turn) -> None:
-        """Give results without an id to calls of their name; without a name, to the first that is left."""
-        queues: dict[Any, _Queue] = defaultdict(_Queue)
-        for slot in turn.slots:
-            family = self.wire.family(slot.call)
-            queues[family, ""].slots.append(slot)
-            if slot.call.name:
-                queues[family, slot.call.name].slots.append(slot)
         for reference in turn.nameless:
-            queue = queues.get((self.wire.family(reference.result), reference.result.name))
+            queue = queues.get((self.wire.family(reference.result), reference.result.name, None))
             if queue is None or self._fill(turn, queue, reference) is None:
                 turn.surplus = True
                 self.found.orphans.append(reference)
@@ -428,10 +403,10 @@ class _Assigning:
         slot = queue.take(real=not reference.synthetic)
         if slot is None:
             return None
-        if slot.answer is not None:
-            self.found.copies.append((slot.answer, slot))
+        if slot.parts:
+            self.found.copies.append((slot.parts[0], slot))
             turn.surplus = True
-        slot.answer = reference
+        slot.parts = [reference]
         return slot
 
     def _content(self, reference: Reference) -> Any:
@@ -457,17 +432,17 @@ class _Assigning:
         If an earlier turn has the id too, nobody can know whose it is.
         """
         begin = self._part(turn.first).start
-        if slot.answer is None or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
+        if not slot.parts or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
             self.found.orphans.append(reference)
             return
-        kinds = {kind for part in (slot.answer, *slot.more) for kind in self._kinds(part)}
+        kinds = {kind for part in slot.parts for kind in self._kinds(part)}
         if kinds and self._kinds(reference) and not kinds & self._kinds(reference):
-            slot.more.append(reference)
+            slot.parts.append(reference)
             return
-        for part in (slot.answer, *slot.more):
+        for part in slot.parts:
             part.beaten = True
             self.found.beaten.append((part, slot))
-        slot.answer, slot.more = reference, []
+        slot.parts = [reference]
 
     def _kinds(self, reference: Reference) -> set[str]:
         """Return whether a result holds text, something else, or both; nothing where it cannot be taken apart."""
@@ -475,7 +450,10 @@ class _Assigning:
         return {"text" if isinstance(part, TextPart) else "other" for part in parts or ()}
 
     def _adopt(self) -> None:
-        """Give a lone open call the lone result directly behind its turn, whose id nobody has."""
+        """Give a lone open call the lone result directly behind its turn, whose id nobody has.
+
+        Where no call is open, one that only a placeholder without an id was given to is.
+        """
         behind: dict[int, list[Reference]] = defaultdict(list)
         for reference, number in self.found.strays:
             turn = self.found.turns[number - 1] if number else None
@@ -484,9 +462,11 @@ class _Assigning:
             else:
                 self.found.orphans.append(reference)
         for number, references in behind.items():
-            slots = [slot for slot in self.found.turns[number].slots if slot.answer is None]
+            turn = self.found.turns[number]
+            slots = [slot for slot in turn.slots if not slot.parts]
+            slots = slots or [slot for slot in turn.slots if slot.parts[0].synthetic and not slot.parts[0].result.id]
             if len(slots) == 1 and number >= len(self.found.turns) - 2 and self.found.unsettled is None:
-                self.found.unsettled = self.found.turns[number]
+                self.found.unsettled = turn
             result, call = references[0].result, slots[0].call if slots else None
             if (
                 len(references) == 1 == len(slots)
@@ -495,7 +475,9 @@ class _Assigning:
                 and result.name in {"", call.name}
                 and not is_synthetic(self.wire, result, None, self.is_placeholder)  # it would speak of another call
             ):
-                slots[0].answer = references[0]
+                self.found.copies += [(placeholder, slots[0]) for placeholder in slots[0].parts]
+                turn.surplus = turn.surplus or bool(slots[0].parts)
+                slots[0].parts = references
             else:
                 self.found.orphans += references
 
@@ -538,9 +520,7 @@ def cuts_between(wire: Wire, messages: Sequence[Any], assignment: Assignment) ->
         if same_turn and not wire.compacted_by(messages[other.index]):
             closed[other.index] = 1
     for turn in assignment.turns:
-        places = [turn.first, turn.last]
-        for slot in turn.slots:
-            places += [answer.place for answer in (slot.answer, *slot.more) if answer is not None]
+        places = [turn.first, turn.last, *[part.place for slot in turn.slots for part in slot.parts]]
         first, last = records[min(places)].index, records[max(places)].index
         closed[first + 1 : last + 1] = b"\x01" * (last - first)
     return [place for place in range(len(messages) + 1) if not closed[place]]

@@ -4,8 +4,7 @@ A group (a turn and its results) that is whole is not touched. One that must cha
 call order, then whatever stood between, in its old order.
 """
 
-from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, pairwise, takewhile
 from operator import attrgetter
@@ -16,7 +15,18 @@ from msgspec.structs import replace
 
 from suture.errors import ConfigError
 from suture.language import Language
-from suture.repair.pairing import Assignment, Parts, Reference, Slot, Turn, assign, is_synthetic, open_place, take_all
+from suture.repair.pairing import (
+    Assignment,
+    Parts,
+    Record,
+    Reference,
+    Slot,
+    Turn,
+    assign,
+    is_synthetic,
+    open_place,
+    take_all,
+)
 from suture.repair.report import Displaced, Finding, Pending
 from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_text
 from suture.wires import Call, Piece, ResultEdit, View, Wire, sendable
@@ -43,28 +53,20 @@ class PairOptions(Struct, frozen=True, kw_only=True):
     is_placeholder: Callable[[str], bool] | None = None
 
 
-class Item(Struct, eq=False):
-    """A message of the new history, and the index of the one that it came from."""
-
-    message: Any
-    index: int
-    view: View
-
-
 class Pair(Struct, frozen=True, eq=False):
-    """A call of a group and its result: in which items, at which positions. A call left open has none."""
+    """A call of a group and its result: in which messages, at which positions. A call left open has none."""
 
-    call: Item
+    call: Record
     position: int
-    answer: Item | None = None
+    answer: Record | None = None
     answer_position: int = 0
 
 
 class Group(Struct, frozen=True, eq=False):
     """A turn and its results, as they stand in the new history."""
 
-    turn: list[Item]
-    results: list[Item]
+    turn: list[Record]
+    results: list[Record]
     pairs: list[Pair]
     begins: int
     """Where it began in what was handed in, with its early results."""
@@ -80,7 +82,8 @@ class Paired(Struct, eq=False):
     []
     """
 
-    items: list[Item] = field(default_factory=list[Item])
+    items: list[Record] = field(default_factory=list[Record])
+    """The new messages, each with the index of the one that it came from."""
     groups: list[Group] = field(default_factory=list[Group])
     changed: bool = False
     findings: list[Finding] = field(default_factory=list[Finding])
@@ -114,31 +117,20 @@ def pair(
     """
     parts = parts or take_all(wire, messages)
     found = assign(wire, messages, options.is_placeholder, parts)
-    return _Rebuilding(wire, messages, parts, options, found, wire.set_like if set_like is None else set_like).run()
+    return _Rebuilding(parts, options, found, set_like=wire.set_like if set_like is None else set_like).run()
 
 
 class _Rebuilding:
     """One pass over an assignment; its parts end up in a `Paired`."""
 
-    def __init__(
-        self,
-        wire: Wire,
-        messages: Sequence[Any],
-        parts: Parts,
-        options: PairOptions,
-        found: Assignment,
-        set_like: bool,  # noqa: FBT001 - the caller's choice
-    ) -> None:
-        self.wire, self.messages, self.options, self.found, self.set_like = wire, messages, options, found, set_like
+    def __init__(self, parts: Parts, options: PairOptions, found: Assignment, *, set_like: bool) -> None:
+        self.options, self.found, self.set_like, self.out = options, found, set_like, Paired()
         self.ranges, self.index = parts.ranges, parts.index
-        self.out = Paired()
-        slots = [slot for turn in found.turns for slot in turn.slots]
-        references = [reference for slot in slots for reference in (slot.answer, *slot.more) if reference is not None]
+        self.wire, self.messages = parts.index.wire, parts.index.messages
+        references = [part for turn in found.turns for slot in turn.slots for part in slot.parts]
         references += [*found.orphans, *[reference for reference, _ in (*found.copies, *found.beaten)]]
-        self.counts: dict[int, int] = defaultdict(int)
+        self.counts = Counter([reference.place for reference in references])
         """How many results of each record are known to somebody."""
-        for reference in references:
-            self.counts[reference.place] += 1
         self.orphaned = {reference.place for reference in found.orphans}
         self.left_out = {reference.place for reference, _ in (*found.copies, *found.beaten)}
         self.open_turn = self._open_turn() if options.tail == "keep" else None
@@ -173,9 +165,9 @@ class _Rebuilding:
     def _open_turn(self) -> Turn | None:
         """Return the last turn, if it lacks results and nothing but its own results follows it."""
         turn = self.found.turns[-1] if self.found.turns else None
-        if turn is None or self.ranges[-1].stop < len(self.messages) or all(slot.answer for slot in turn.slots):
+        if turn is None or self.ranges[-1].stop < len(self.messages) or all(slot.parts for slot in turn.slots):
             return None
-        if turn.last > turn.slots[-1].place and not any(place > turn.last for place in _places(turn)):
+        if turn.last > turn.slots[-1].place and not any(place > turn.last for place in turn.places):
             return None  # what the model said behind its calls is followed by no result of theirs
         behind = range(turn.last + 1, len(self.found.records))
         alone = [place in self.counts and place not in self.orphaned for place in behind]
@@ -187,9 +179,8 @@ class _Rebuilding:
     def _choose(self) -> None:
         """Decide which groups must change."""
         for turn in self.found.turns:
-            places = _places(turn)
-            if self._is_whole(turn, places):
-                self.stays |= places
+            if self._is_whole(turn):
+                self.stays |= turn.places
             else:
                 self.changing[turn.last] = turn
         if self.wire.set_like:
@@ -199,13 +190,13 @@ class _Rebuilding:
                 between = range(turn.last + 1, following.first)
                 gone = [place in self.counts and place not in self.stays and place not in retold for place in between]
                 together = self.found.records[turn.last].part == self.found.records[following.first].part
-                if turn.last not in self.changing and together and _places(turn) and all(gone):
+                if turn.last not in self.changing and together and turn.places and all(gone):
                     self.changing[turn.last] = turn
-                    self.stays -= _places(turn)
+                    self.stays -= turn.places
 
-    def _is_whole(self, turn: Turn, places: set[int]) -> bool:
-        answers = [(slot.call, slot.answer.result) for slot in turn.slots if slot.answer is not None]
-        missing = any(slot.answer is None and self.wire.can_answer(slot.call) for slot in turn.slots)
+    def _is_whole(self, turn: Turn) -> bool:
+        places, answers = turn.places, [(slot.call, slot.parts[0].result) for slot in turn.slots if slot.parts]
+        missing = any(not slot.parts and self.wire.can_answer(slot.call) for slot in turn.slots)
         if (
             turn.surplus
             or (missing and turn is not self.open_turn)
@@ -223,14 +214,10 @@ class _Rebuilding:
     # The new messages
 
     def _write(self) -> None:
-        records = self.found.records
-        written: dict[int, Item] = {}
-        """The items of records that stay as they are."""
-        carriers: dict[int, list[Item]] = {}
+        carriers: dict[int, list[Record]] = {}
         """The new results behind the turns that change."""
-        for place, record in enumerate(records):
-            message = record.message
-            if message is not self.messages[record.index]:
+        for place, record in enumerate(self.found.records):
+            if record.message is not self.messages[record.index]:
                 self.out.changed = True
                 if not record.is_step:
                     self._find(record.index, "lone-surrogate", None, "replaced by U+FFFD")
@@ -238,21 +225,21 @@ class _Rebuilding:
                     self._find(record.index, "result-in-model-message", None, "split at its results")
             if place in self.texts:
                 self.out.changed = True
-                rest = self.wire.rest(message, self.texts[place])
-                if rest is not None:
-                    self.out.items.append(Item(rest, record.index, self.wire.view(rest)))
+                rest = self.wire.rest(record.message, self.texts[place])
+                self.out.items += (
+                    [] if rest is None else [Record(record.index, rest, self.wire.view(rest), record.part)]
+                )
             else:
-                written[place] = Item(message, record.index, record.view)
-                self.out.items.append(written[place])
+                self.out.items.append(record)
             turn = self.changing.get(place)
             if turn is not None:
                 self.out.changed = True
                 pieces = self._pieces(turn)
                 made = self.wire.carry(pieces) if pieces else []
-                carriers[place] = [Item(message, record.index, self.wire.view(message)) for message in made]
+                views = map(self.wire.view, made)
+                carriers[place] = [Record(record.index, *each, record.part) for each in zip(made, views, strict=True)]
                 self.out.items += carriers[place]
-        for turn in self.found.turns:
-            self.out.groups.append(self._group(turn, written, carriers.get(turn.last)))
+        self.out.groups = [self._group(turn, carriers.get(turn.last)) for turn in self.found.turns]
         if self.texts:
             self._extend_turns()
 
@@ -261,12 +248,10 @@ class _Rebuilding:
         groups = self.out.groups
         begins = {id(group.turn[0]): number for number, group in enumerate(groups)}
         taken = {id(item) for group in groups for item in group.turn}
-        said: list[Item] = []
-        starts = [part.start for part in self.ranges]
-        at = 0
+        said: list[Record] = []
         for item in self.out.items:
             number = begins.get(id(item))
-            if at != (at := bisect_right(starts, item.index)):
+            if said and said[-1].part != item.part:
                 said = []
             if number is not None:
                 groups[number] = replace(groups[number], turn=[*said, *groups[number].turn])
@@ -275,52 +260,49 @@ class _Rebuilding:
             elif said or not item.view.silent:
                 said.append(item)
 
-    def _group(self, turn: Turn, written: Mapping[int, Item], carriers: list[Item] | None) -> Group:
+    def _group(self, turn: Turn, carriers: list[Record] | None) -> Group:
         """Return a turn and its results as they stand in the new history."""
-        keeps = turn is self.open_turn
-        items = [written[place] for place in range(turn.first, turn.last + 1)]
-        where: list[tuple[Item | None, int]]
-        before, sources = _places(turn), ()
+        keeps, records, places = turn is self.open_turn, self.found.records, turn.places
+        where: list[tuple[Record | None, int]]
         if carriers is None:
-            results = [written[place] for place in sorted(before)]
+            results, sources = [records[place] for place in sorted(places)], ()
             answers = [slot.answer for slot in turn.slots]
-            where = [(None, 0) if answer is None else (written[answer.place], answer.position) for answer in answers]
+            where = [(None, 0) if answer is None else (records[answer.place], answer.position) for answer in answers]
         else:
-            results = carriers
-            sources = [self.found.records[place].message for place in before]
-            places = iter([(item, position) for item in carriers for position in range(len(item.view.results))])
-            where = [next(places) if self._has_piece(turn, slot) else (None, 0) for slot in turn.slots]
+            results, sources = carriers, [records[place].message for place in places]
+            carried = iter([(item, position) for item in carriers for position in range(len(item.view.results))])
+            where = [next(carried) if self._has_piece(turn, slot) else (None, 0) for slot in turn.slots]
         pairs: list[Pair] = []
-        for slot, (answer, place) in zip(turn.slots, where, strict=True):
-            position = slot.position - self.found.records[slot.place].calls_before
-            pairs.append(Pair(written[slot.place], position, answer, place))
-            index, call = pairs[-1].call.index, slot.call
+        for slot, (answer, position) in zip(turn.slots, where, strict=True):
+            record, call = records[slot.place], slot.call
+            pairs.append(Pair(record, slot.position - record.calls_before, answer, position))
             if answer is None and keeps:
-                self.out.pending.append(Pending(index=index, position=slot.position, call_id=call.id, name=call.name))
+                waiting = Pending(index=record.index, position=slot.position, call_id=call.id, name=call.name)
+                self.out.pending.append(waiting)
             elif answer is None:
-                self._find(index, "dangling", call, "")
-        begins = self.found.records[min([turn.first, *before])].index
-        return Group(items, results, pairs, begins, keeps, sources)
+                self._find(record.index, "dangling", call, "")
+        begins = records[min([turn.first, *places])].index
+        return Group(records[turn.first : turn.last + 1], results, pairs, begins, keeps, sources)
 
     def _has_piece(self, turn: Turn, slot: Slot) -> bool:
-        return slot.answer is not None or (turn is not self.open_turn and self.wire.can_answer(slot.call))
+        return bool(slot.parts) or (turn is not self.open_turn and self.wire.can_answer(slot.call))
 
     def _pieces(self, turn: Turn) -> list[Piece]:
         """Return the results of a turn in call order, a placeholder where one is missing."""
         before = len(self.out.findings)
         pieces: list[Piece] = []
         run_end = turn.last + 1
-        places = _places(turn)
+        places = turn.places
         while run_end in places or run_end in self.left_out:
             run_end += 1
         for slot in turn.slots:
-            if slot.answer is not None:
-                pieces.append(self._piece(slot, slot.answer))
-                at, place = self._index(slot.answer), self.found.records[slot.place].index
-                if slot.answer.place <= turn.last:
-                    self._find(at, "early", slot.call, f"moved behind its call at {place}")
-                elif slot.answer.place >= run_end and not self.set_like:
-                    self._find(at, "late", slot.call, f"moved behind its call at {place}")
+            if slot.parts:
+                pieces.append(self._piece(slot))
+                at, place = slot.parts[0], self.found.records[slot.place].index
+                if at.place <= turn.last:
+                    self._find(at.index, "early", slot.call, f"moved behind its call at {place}")
+                elif at.place >= run_end and not self.set_like:
+                    self._find(at.index, "late", slot.call, f"moved behind its call at {place}")
             elif self._has_piece(turn, slot):
                 pieces.append(self._placeholder(turn, slot))
         if len(self.out.findings) == before and not turn.surplus and not places & self.orphaned:
@@ -328,22 +310,21 @@ class _Rebuilding:
             self._find(first, "out-of-order", turn.slots[0].call, "results put together, in call order")
         return pieces
 
-    def _piece(self, slot: Slot, answer: Reference) -> Piece:
+    def _piece(self, slot: Slot) -> Piece:
         """Return the result of a call, with its parts joined and under the id of its call."""
+        call, (answer, *more) = slot.call, slot.parts
+        new_id = joined = None
+        if more:
+            ordered = sorted(slot.parts, key=attrgetter("place", "position"))
+            joined = [part for reference in ordered for part in self.wire.result_parts(reference.result) or ()]
+            for reference in more:
+                self._find(reference.index, "duplicate", call, "joined: another part of one result")
+        if call.id != answer.result.id and self.wire.has_id(call):
+            new_id, had = call.id, f"; it had {answer.result.id!r}" if answer.result.id else ""
+            self._find(answer.index, "wrong-id", call, f"given the id of its call, {call.id!r}{had}")
         message = self.found.records[answer.place].message
-        edit = ResultEdit()
-        if slot.more:
-            references = sorted([answer, *slot.more], key=attrgetter("place", "position"))
-            parts = [part for reference in references for part in self.wire.result_parts(reference.result) or ()]
-            edit = replace(edit, parts=parts)
-            for reference in slot.more:
-                self._find(self._index(reference), "duplicate", slot.call, "joined: another part of one result")
-        if slot.call.id != answer.result.id and self.wire.has_id(slot.call):
-            edit = replace(edit, id=slot.call.id)
-            had = f"; it had {answer.result.id!r}" if answer.result.id else ""
-            self._find(self._index(answer), "wrong-id", slot.call, f"given the id of its call, {slot.call.id!r}{had}")
-        if edit != ResultEdit():
-            message = self.wire.edit(message, {}, {answer.position: edit})
+        if new_id is not None or joined is not None:
+            message = self.wire.edit(message, {}, {answer.position: ResultEdit(id=new_id, parts=joined)})
         return Piece(message, answer.position)
 
     def _placeholder(self, turn: Turn, slot: Slot) -> Piece:
@@ -371,12 +352,11 @@ class _Rebuilding:
 
     def _report_leftovers(self) -> None:
         for reference, slot in self.found.copies:
-            is_answered = slot.answer is not None and not slot.answer.synthetic
-            other = "its real result" if is_answered else "another placeholder"
+            other = "another placeholder" if slot.parts[0].synthetic else "its real result"
             done = f"dropped: {other if reference.synthetic else 'an identical one'} is there"
-            self._find(self._index(reference), "duplicate", slot.call, done)
+            self._find(reference.index, "duplicate", slot.call, done)
         for reference, slot in self.found.beaten:
-            self._find(self._index(reference), "duplicate", slot.call, "displaced: a later one takes its place")
+            self._find(reference.index, "duplicate", slot.call, "displaced: a later one takes its place")
             self._displace(reference, slot.call.name, "duplicate")
         for reference in self.found.orphans:
             result, kept = reference.result, self._is_kept(reference)
@@ -387,7 +367,7 @@ class _Rebuilding:
             if not self._is_synthetic(reference) and (not kept or not complete or len(text) > ORPHAN_LIMIT):
                 self._displace(reference, result.name, "orphan")
             call = Call(result.id, result.name)
-            self._find(self._index(reference), "orphan", call, "kept as user text" if kept else "dropped")
+            self._find(reference.index, "orphan", call, "kept as user text" if kept else "dropped")
 
     def _is_kept(self, reference: Reference) -> bool:
         """Tell whether an orphan is kept as text: a placeholder has nothing to tell."""
@@ -401,7 +381,7 @@ class _Rebuilding:
         text, complete = self.wire.result_text(result)
         self.out.displaced.append(
             Displaced(
-                index=self._index(reference),
+                index=reference.index,
                 call_id=result.id,
                 name=result.name or name,
                 reason=reason,
@@ -409,9 +389,6 @@ class _Rebuilding:
                 content=text if complete else result.content,
             )
         )
-
-    def _index(self, reference: Reference) -> int:
-        return self.found.records[reference.place].index
 
     def _find(self, index: int, problem: str, call: Call | None, done: str) -> None:
         call_id, name = (call.id, call.name) if call is not None else ("", "")
@@ -423,9 +400,3 @@ def find_speaker(view: View) -> str:
     if view.role == "assistant":
         return "" if view.silent else view.role
     return view.role if view.role == "user" and (view.loose or not view.results) else ""
-
-
-def _places(turn: Turn) -> set[int]:
-    """Return the records that hold the results of `turn`."""
-    answers = [slot.answer for slot in turn.slots if slot.answer is not None]
-    return {answer.place for answer in answers}

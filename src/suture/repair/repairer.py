@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import is_
-from typing import Any, Generic, Literal, overload
+from typing import Any, Generic, Unpack, overload
 
 from msgspec.structs import replace
 
 from suture.errors import InputError
 from suture.messages import History, M
 from suture.profiles import Profile, default_profile, get_profile
-from suture.repair.engine import Causes, Generator, Repaired, agreed, make_options, make_walks
+from suture.repair.engine import Causes, Choices, Repaired, agreed, make_options, make_walks
 from suture.repair.report import Finding, Pending, Report
-from suture.repair.texts import Cause
 from suture.repair.walk import Walk, make_demands
 from suture.wires import Demands, Wire, get_wire, narrow
 
@@ -32,29 +31,15 @@ class Repairer(Generic[M]):
     ['assistant', 'tool', 'user']
     """
 
-    def __init__(  # noqa: PLR0913 - the choices of `repair`
+    def __init__(
         self,
         messages: Iterable[M] | tuple[()] = (),
         *,
         wire: str | Wire | None = None,
         profile: str | Profile | None = None,
-        tail: Literal["cancel", "keep"] = "cancel",
-        orphans: Literal["text", "drop"] = "text",
-        generator: Generator | None = None,
-        cause: Cause | str | None = None,
-        causes: Causes | None = None,
-        is_placeholder: Callable[[str], bool] | None = None,
-        language: str | None = None,
+        **choices: Unpack[Choices],
     ) -> None:
-        self._options = make_options(
-            tail=tail,
-            orphans=orphans,
-            generator=generator,
-            cause=cause,
-            causes=causes,
-            is_placeholder=is_placeholder,
-            language=language,
-        )
+        self._options = make_options(**choices)
         self._asked = (wire, profile)
         self.reset(messages)
 
@@ -175,13 +160,11 @@ class Follower:
         self._repairer: Repairer[Any] | None = None
         """What repairs it; made when a glance is not enough."""
         self._demands = make_demands(self._profile, self._profile.rules_for(self._wire), {}, {})
-        self._history: History[Any] = History()
-        self._sent: History[Any] = History()
+        self._history = self._repaired = self._sent = History[Any]()
+        """What was looked at last, what the repairer knows of that, and what was sent in its place."""
         self._clean = self._wire.glances(fits=self._profile.has_fit)
         """Whether nothing was amiss so far, and what is new can be glanced at."""
         self._last = ""
-        self._behind = False
-        """Whether the repairer does not know what was only glanced at."""
 
     def follow(self, history: History[Any]) -> Repaired[Any]:
         """Return what may be sent of `history`; only what is new is looked at, at a glance where that will do."""
@@ -190,28 +173,20 @@ class Follower:
             report = Report(wire=self._wire.name, profile=self._profile.name)
             return Repaired(messages=history, changed=False, report=report)
         repairer = self._repairer
-        if repairer is None:
-            repairer = self._repairer = self._make(history)
-        elif not self._behind and history.follows(self._history):
-            repairer.extend(history[self._history.length :])
+        if repairer is not None and history.follows(self._repaired):
+            repairer.extend(history[self._repaired.length :])
         else:
-            repairer.reset(history)
-        self._history, self._behind = history, False
-        changed = repairer.changed
-        fixed = Repaired(
-            messages=self._send(repairer.messages) if changed else history,
-            changed=changed,
-            report=repairer.report,
-            pending=repairer.pending,
-        )
-        walk, self._clean = repairer.walk, False
+            repairer = self._repairer = self._make(history)
+        self._history = self._repaired = history
+        walk, report, self._clean = repairer.walk, repairer.report, False
         self._demands = walk.demands
-        if history.length and walk.glances and not (changed or fixed.report.findings or fixed.pending):
+        if history.length and walk.glances and not (walk.changed or report.findings or walk.pending):
             self._look_back(history)
             self._clean = self._last != "assistant" and walk.boundary == history.length
         if self._clean:
             history.log.memo[Follower] = self
-        return fixed
+        messages = self._send(repairer.messages) if walk.changed else history
+        return Repaired(messages=messages, changed=walk.changed, report=report, pending=walk.pending)
 
     def passes(self, history: History[Any]) -> bool:
         """Tell whether `history` goes on from one that was acceptable, and what is new is so at a glance."""
@@ -222,7 +197,7 @@ class Follower:
         if not self._clean or start > length or (start and history.log is not before.log):
             return False
         if start < length:
-            demands, self._behind = self._demands, True
+            demands = self._demands
             demands.last, demands.stop = self._last, length
             if self._wire.glance(history.log, start, demands) < length:
                 self._clean = False

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from suture._text import plural
+from suture.profiles import Rule
 from suture.repair.texts import visible
 
 _CELL = 64
@@ -42,9 +43,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
         """Whether an operation takes care of it."""
         return bool(self.done)
 
-    def cite(self, rule: str, says: str, source: str) -> "Finding":
-        """Return the finding with the rule that it breaks."""
-        return msgspec.structs.replace(self, rule=rule, says=says, source=source)
+    def cite(self, rule: Rule | None) -> "Finding":
+        """Return the finding with the rule that it breaks, if there is one."""
+        if rule is None:
+            return self
+        return msgspec.structs.replace(self, rule=rule.id, says=rule.says, source=rule.source)
 
 
 class Displaced(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,8 +19,8 @@ from suture.errors import ConfigError
 from suture.profiles import Profile
 from suture.repair.fit import Fit
 from suture.repair.ids import CallIndex
-from suture.repair.pairing import OutsideError, Parts
-from suture.repair.rebuild import Item, Paired, PairOptions, Place, find_speaker, pair
+from suture.repair.pairing import OutsideError, Parts, Record
+from suture.repair.rebuild import Paired, PairOptions, Place, find_speaker, pair
 from suture.repair.report import Displaced, Finding, Pending, Report
 from suture.wires import Demands, View, Wire
 from suture.wires.fields import outline
@@ -33,10 +33,6 @@ class _TooMuchError(Exception):
     """One look at everything costs less than going on like this."""
 
 
-class _BehindError(Exception):
-    """What is settled must be walked again."""
-
-
 class _Cluster(Struct, eq=False):
     """Parts of a history that are looked at together, and what pairing made of them."""
 
@@ -46,6 +42,10 @@ class _Cluster(Struct, eq=False):
     @property
     def start(self) -> int:
         return self.ranges[0].start
+
+    def find(self, start: int) -> range:
+        """Return the part that begins at `start`."""
+        return next(part for part in self.ranges if part.start == start)
 
 
 def make_demands(profile: Profile, rules: Collection[str], items: dict[str, None], used: dict[str, None]) -> Demands:
@@ -77,7 +77,6 @@ class Walk:
         """What a glance looks at: outlines of the messages, once there was one that holds an SDK's objects."""
         self._index = CallIndex(wire, raw)
         self._view = self._index.view
-        self._first_role: str | None = None
         self._clusters: dict[int, _Cluster] = {}
         """What was looked at thoroughly, by the start of each of its parts."""
         self._starts: list[int] = []
@@ -85,9 +84,10 @@ class Walk:
         self._reset()
 
     def _reset(self) -> None:
-        self.fit = Fit(self.wire, self.profile, self.options.language)
-        self.rules = self.fit.rules
-        self.demands = make_demands(self.profile, self.rules, self.fit.items, self.fit.ids.used if self.fit.ids else {})
+        self.fit = Fit(self.wire, self.profile, self.options.language, self._starts_with_user)
+        self.demands = make_demands(
+            self.profile, self.fit.rules, self.fit.items, self.fit.ids.used if self.fit.ids else {}
+        )
         self._found: list[Finding] = []
         self.displaced: list[Displaced] = []
         self.pending: tuple[Pending, ...] = ()
@@ -100,6 +100,11 @@ class Walk:
         self._passed = 0
         """How far all but what was looked at thoroughly has passed a glance."""
         self._settle(0)
+
+    def _starts_with_user(self) -> bool:
+        """Tell whether what was handed in begins with somebody else than the model."""
+        roles = (self._view(index).role for index in range(len(self.raw)))
+        return next((role for role in roles if role != "system"), "assistant") != "assistant"
 
     @property
     def out(self) -> list[Any]:
@@ -126,14 +131,7 @@ class Walk:
 
     def run(self) -> None:
         """Walk all that is there, once."""
-        self._note_beginning()
-        end = len(self.raw)
-        try:
-            self._check_glances(end)
-            self._advance(0, end, once=True)
-        except _TooMuchError:
-            self.look_at_everything(len(self.raw))
-        self.fit.finish()
+        self._walk(len(self.raw))
         unused = self.options.causes.keys() - set(self._answered)
         if unused:
             raise ConfigError(f"causes name a call at {min(unused)} that is not there or has a result")
@@ -143,27 +141,24 @@ class Walk:
         if self._plain is not self.raw:
             self._plain[self.boundary :] = map(outline, self.raw[self.boundary :])
         self._index.views.clear()  # it would grow with the history
-        self._note_beginning()
         self._forget(self.boundary)
         self._take_back(self._settled)
+        self._walk()
+
+    def _walk(self, closed: int | None = None) -> None:
+        """Walk what follows the boundary; what lies before `closed` nothing that may still come can change."""
         self._repeated = 0
         try:
-            try:
-                self._walk_on()
-            except _BehindError:
-                self._unpair(0)
-                self._reset()
-                self._note_beginning()
-                self._walk_on()
+            self._walk_parts(self._closed_place(self.boundary) if closed is None else closed)
         except _TooMuchError:
-            self.look_at_everything(self._closed_place(0))
+            self.look_at_everything(self._closed_place(0) if closed is None else closed)
         self.fit.finish()
 
-    def _walk_on(self) -> None:
-        """Walk what follows the boundary, and settle what nothing that may still come could change."""
-        closed, end = self._closed_place(), len(self.raw)
-        self._check_glances(closed)
-        self._points = []
+    def _walk_parts(self, closed: int) -> None:
+        """Walk what follows the boundary part by part, and settle what is closed."""
+        if not self.glances and not self.boundary:
+            raise _TooMuchError  # where nothing passes at a glance, parts would only cost
+        end, self._points = len(self.raw), []
         place, _ = self._advance(self.boundary, closed)
         reached, glanced = self._advance(place, end)
         if place == closed and glanced and self.fit.last != "assistant":
@@ -179,18 +174,6 @@ class Walk:
         at = bisect_right(self._points, closed, key=lambda point: point[0]) - 1
         self.boundary, self._settled = self._points[at]
 
-    def _check_glances(self, closed: int) -> None:
-        """Take the look at everything at the beginning, where nothing passes at a glance: parts would only cost."""
-        if not self.glances and not self.boundary and closed == len(self.raw):
-            raise _TooMuchError
-
-    def _note_beginning(self) -> None:
-        """Tell fit whether somebody else than the model spoke first."""
-        if self._first_role is None:
-            roles = (self._view(index).role for index in range(len(self.raw)))
-            self._first_role = next((role for role in roles if role != "system"), None)
-        self.fit.starts_with_user = self._first_role not in {None, "assistant"}
-
     def _settle(self, place: int) -> None:
         self.boundary, self._settled = place, self._mark()
 
@@ -203,34 +186,32 @@ class Walk:
         del self._found[found:], self.displaced[displaced:], self._answered[answered:]
         self.pending = ()
 
-    def _advance(self, start: int, stop: int, *, once: bool = False) -> tuple[int, bool]:
+    def _advance(self, start: int, stop: int) -> tuple[int, bool]:
         """Walk `raw[start:stop]`, and more where no cut may be; return where it ended, and if a glance was enough."""
         place, glanced = start, True
         while place < stop:
             self._points.append((place, self._mark()))
-            if place not in self._clusters and self.glances and (not place or self.fit.begun):
-                at = bisect_right(self._starts, place)
-                seen = self._glance(place, min(stop, self._starts[at] if at < len(self._starts) else stop))
-                if once and seen - place == len(self.raw):
-                    self.fit.out = self.raw  # nothing is copied of what comes back as it is
-                    return seen, True
-                if seen > place:
-                    self.fit.pass_by(self.raw, place, seen)
-                    place = seen
-                    continue
-            glanced = False
-            place = self._visit(place)
+            seen = self._glance(place, stop)
+            if seen > place:
+                self.fit.pass_by(self.raw, place, seen)
+            else:
+                seen, glanced = self._visit(place), False
+            place = seen
         return place, glanced
 
     def _glance(self, start: int, stop: int) -> int:
         """Return how far all is acceptable at a glance, without half of what the model said in one go."""
+        if start in self._clusters or not self.glances or (start and not self.fit.begun):
+            return start
+        at = bisect_right(self._starts, start)
+        stop = min([stop, *self._starts[at : at + 1]])
         if start < self._passed and self.fit.demands_nothing:  # it does not matter what stands before
             return min(self._passed, stop)
         self.demands.last, self.demands.stop = self.fit.last, stop
-        point = self.fit.mark_ids()
+        point = self.fit.mark()
         seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)
         if seen < stop and self._outlines(seen):
-            self.fit.take_back_ids(point)
+            self.fit.take_back(point)
             seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)
         if start < seen < stop and self._view(seen).role == "assistant":
             while before > start and self._view(before - 1).role == "assistant":
@@ -238,7 +219,7 @@ class Walk:
         if before == seen:
             self._passed = max(self._passed, seen)
             return seen
-        self.fit.take_back_ids(point)
+        self.fit.take_back(point)
         self.demands.stop = before
         return min(self.wire.glance(self._plain, start, self.demands), before) if before > start else start
 
@@ -261,88 +242,78 @@ class Walk:
             if self._view(place).results:  # nobody waits for it: then it may belong to what the model says next
                 while last < len(self.raw) - 1 and self._view(last).role != "assistant":
                     last += 1
-            cluster = self._include(_Cluster([]), place, last)
+            cluster = self._include([], place, last)
         while cluster.paired is None:
             if cluster.start < place:
                 return self._go_back(cluster.start, place)
             try:
-                parts = Parts(cluster.ranges, self._index)
-                paired = self._pair(parts)
-                for part in cluster.ranges:
-                    said = [item.view.role for item in paired.items if item.index in part][-1:]
-                    ends = part.stop == len(self.raw) or said != ["assistant"]
-                    if not ends and self._view(part.stop).role == "assistant":  # nothing keeps them apart any more
-                        parts.want(part.stop)
-                cluster.paired = paired
-                self._take(paired)
+                cluster.paired = self._pair(cluster.ranges)
+                self._take(cluster.paired)
             except OutsideError as error:
                 cost, self._index.cost = self._index.cost, 0
                 self._repeat(cost + sum(map(len, cluster.ranges)))
-                cluster = self._include(cluster, error.place, error.last)
-        part = next(part for part in cluster.ranges if part.start == place)
+                cluster = self._include(cluster.ranges, error.place, error.last)
+        part = cluster.find(place)
         self._feed(cluster.paired, [item for item in cluster.paired.items if item.index in part], part.stop)
         return part.stop
 
-    def _include(self, cluster: _Cluster, place: int, last: int) -> _Cluster:
-        """Return the cluster with the groups from `place` to `last`, and all that is looked at together with those."""
-        start = place
-        if cluster.ranges or self._view(place).results:
+    def _pair(self, ranges: list[range]) -> Paired:
+        """Pair what stands in these parts of the history; raise `OutsideError` where they are not all."""
+        parts = Parts(ranges, self._index)
+        paired = pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
+        for part in ranges:
+            said = [item.view.role for item in paired.items if item.index in part][-1:]
+            ends = part.stop == len(self.raw) or said != ["assistant"]
+            if not ends and self._view(part.stop).role == "assistant":  # nothing keeps them apart any more
+                parts.want(part.stop)
+        return paired
+
+    def _include(self, ranges: list[range], place: int, last: int) -> _Cluster:
+        """Return one cluster of these parts, the groups from `place` to `last`, and what is looked at with those."""
+        start, end = place, last + 1
+        if ranges or self._view(place).results:
             while start and not self._is_boundary(start):
                 start -= 1
-        end = last + 1
         while end < len(self.raw) and not self._is_boundary(end):
             end += 1
-        ranges = [*cluster.ranges, range(start, end)]
-        for at in range(bisect_left(self._starts, end) - 1, -1, -1):
-            touched = self._clusters[self._starts[at]].ranges
-            if next(part for part in touched if part.start == self._starts[at]).stop <= start:
+        ranges = [*ranges, range(start, end)]
+        for begin in reversed(self._starts[: bisect_left(self._starts, end)]):
+            if self._clusters[begin].find(begin).stop <= start:
                 break
-            ranges += touched
-        return self._join(ranges)
-
-    def _join(self, ranges: list[range]) -> _Cluster:
-        """Return the cluster of all these parts, those that touch joined, in the place of those that they were in."""
-        joined: list[range] = []
-        for part in sorted(ranges, key=lambda part: part.start):
-            if part.start in self._clusters:
-                del self._clusters[part.start], self._starts[bisect_left(self._starts, part.start)]
-            if joined and part.start <= joined[-1].stop:
-                joined[-1] = range(joined[-1].start, max(joined[-1].stop, part.stop))
-            else:
-                joined.append(part)
-        cluster = _Cluster(joined)
-        for part in joined:
+            ranges += self._clusters[begin].ranges
+        cluster = _Cluster([])
+        for part in sorted(ranges, key=attrgetter("start")):
+            if self._clusters.pop(part.start, None):
+                del self._starts[bisect_left(self._starts, part.start)]
+            if cluster.ranges and part.start <= cluster.ranges[-1].stop:
+                part = range(cluster.ranges[-1].start, max(cluster.ranges.pop().stop, part.stop))  # noqa: PLW2901
+            cluster.ranges.append(part)
+        for part in cluster.ranges:
             self._clusters[part.start] = cluster
             insort(self._starts, part.start)
             self._index.note(part)
         return cluster
 
     def _go_back(self, start: int, place: int) -> int:
-        """Take back all since `start`; return it."""
+        """Take back all since `start`, and all that is looked at together with what follows; return where to go on."""
+        clusters, starts = self._clusters, self._starts
+        while (first := min([clusters[begin].start for begin in starts[bisect_left(starts, start) :]])) < start:
+            start = first
         self._repeat(place - start)
-        if start < self.boundary:
-            raise _BehindError
+        is_settled = start < self.boundary
+        start = 0 if is_settled else start
+        for begin in starts[bisect_left(starts, start) :]:
+            clusters[begin].paired = None
+        if is_settled:
+            self._reset()
+            return start
         stop, point = self._points.pop()
         while self._points and self._points[-1][0] >= start:
             stop, point = self._points.pop()
         self._take_back(point)
         if start < stop:
             self.fit.pass_back(self.raw, self._points[-1][0], start, stop, self._plain)
-        self._unpair(start)
         return start
-
-    def _pair(self, parts: Parts) -> Paired:
-        return pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
-
-    def _unpair(self, start: int) -> None:
-        """Have what is looked at together from `start` on looked at once more."""
-        clusters = [self._clusters[begin] for begin in self._starts[bisect_left(self._starts, start) :]]
-        for cluster in {id(each): each for each in clusters}.values():
-            if cluster.start >= start:
-                cluster.paired = None
-            else:  # what was found stays; fit may have changed the messages of a later part, which come again
-                self._repeat(sum(map(len, cluster.ranges)))
-                cluster.paired = self._pair(Parts(cluster.ranges, self._index))
 
     def _repeat(self, count: int) -> None:
         """Count messages that are walked once more; there comes a point where one look at everything costs less."""
@@ -362,7 +333,6 @@ class Walk:
         self._forget(0)
         self._reset()
         self._index.note(range(len(self.raw)))
-        self._note_beginning()
         paired = pair(self.wire, self.raw, self.options, set_like=self._set_like)
         closed = closed if paired.open_place is None else min(closed, paired.open_place)
         while (earlier := self._before_group(paired, closed)) < closed:
@@ -392,13 +362,10 @@ class Walk:
         self._rebuilt = self._rebuilt or paired.changed
         self._answered += paired.answered
         findings = paired.findings if part is None else [found for found in paired.findings if found.index in part]
-        rules = [(finding, self.fit.rules.get(finding.problem)) for finding in findings]
-        self._found += [
-            finding if rule is None else finding.cite(rule.id, rule.says, rule.source) for finding, rule in rules
-        ]
+        self._found += [finding.cite(self.fit.rules.get(finding.problem)) for finding in findings]
         self.displaced += [one for one in paired.displaced if part is None or one.index in part]
 
-    def _feed(self, paired: Paired, items: Sequence[Item], stop: int) -> None:
+    def _feed(self, paired: Paired, items: Sequence[Record], stop: int) -> None:
         """Fit some of what pairing made, up to a place of the input."""
         self.fit.feed(items, paired.groups)
         if paired.pending and stop == len(self.raw):  # under the ids and names that they go by in the output
@@ -417,12 +384,11 @@ class Walk:
             return False
         return self._view(index - 1).role != "assistant"
 
-    def _closed_place(self, floor: int | None = None) -> int:
-        """Return the last place that nothing which may still come could change.
+    def _closed_place(self, floor: int) -> int:
+        """Return the last place from `floor` on that nothing which may still come could change.
 
         Who speaks behind a call decides why it has no result: the place goes back until somebody does.
         """
-        floor = self.boundary if floor is None else floor
         place = len(self.raw)
         while place > floor:
             last = place
