@@ -304,7 +304,7 @@ def _examine_parts(
             call_id, name = str(part.value.get("callID", "")), str(part.value.get("tool", ""))
             rule = next(rule for rule in get_profile("pairing").rules if "dangling" in rule.problems)
             found = Finding(index=place, problem="dangling", call_id=call_id, name=name, done="answered: unknown")
-            findings.append(found.cite(rule.id, rule.says, rule.source))
+            findings.append(found.cite(rule))
             times: Any = state.get("time") or {}
             ended: dict[str, Any] = {"status": "error", "error": placeholder_text(Cause.UNKNOWN, name, call_id, spoken)}
             start = times.get("start", 0)

@@ -1,7 +1,7 @@
 """Wires of frameworks whose messages are objects with lists of blocks: a table says what their fields are called."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from suture.wires import BlockWire, Call, CallEdit, Demands, values
 from suture.wires.fields import given, is_list, is_map, is_object_text, text_of
@@ -20,7 +20,7 @@ class ObjectWire(BlockWire):
     model, user, tools = "assistant", "user", "tool"
     kind_field = "type"
     """Where a block says what it is."""
-    kinds: Mapping[str, str]
+    kinds: ClassVar[Mapping[str, str]]
     """What it is by the word there."""
     system = ""
     """The word for a block of the system's in a message of the user's."""
