@@ -433,17 +433,19 @@ async def _checkpoints(*, waits: bool) -> AsyncGenerator[Any, None]:
     if saved is None:  # it is not stored yet: begin with the newest that is
         saved = await read(place)
     for _ in range(_FARTHEST):
-        if saved is not None:
-            yield saved
-            saved = await read(saved.parent_config["configurable"]) if saved.parent_config else None
+        if saved is None:
+            return
+        yield saved
+        saved = await read(saved.parent_config["configurable"]) if saved.parent_config else None
 
 
 async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]:
     """Look for the turns, by their ids, at which runs broke off, from the newest checkpoint of the run at hand back."""
     found: dict[str, LostTurn] = {}
-    wanted, loose, asked = set(turns), dict[str, Lost](), False
-    # What was thrown away behind a turn that is not known yet, and whether a person was asked there.
-    left = True  # Whether the checkpoint was left behind: what was written there never came into the state.
+    wanted = set(turns)
+    # What was thrown away behind a turn that is not known yet, and whether a person was asked there; and whether the
+    # next checkpoint back was left behind: what was written there never came into the state.
+    loose, asked, left = dict[str, Lost](), False, True
     if not wanted:
         return found
     async with aclosing(_checkpoints(waits=waits)) as trail:

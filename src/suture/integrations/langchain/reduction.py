@@ -43,6 +43,7 @@ _KEY = "messages"
 _DEEP, _DEEP_LIMIT, _DEEP_PREVIEW = "deepagents.middleware.filesystem", 80_000, 500
 """Where deepagents' tools for files come from, how many characters of a result it leaves as they are, and how many of a
 longer one."""
+_Work = Coroutine[Any, Any, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,13 +145,11 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         request, work = self._look(request, waits=True)
         return handler(request) if work is None else self._send(work, handler)
 
-    async def _send(self, work: "Coroutine[Any, Any, _Ready]", handler: Callable[..., Awaitable[Any]]) -> Any:
+    async def _send(self, work: Awaitable[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
         request, update = await work
         return with_update(await handler(request), update)
 
-    def _look(
-        self, request: ModelRequest[Any], *, waits: bool
-    ) -> "tuple[ModelRequest[Any], Coroutine[Any, Any, _Ready] | None]":
+    def _look(self, request: ModelRequest[Any], *, waits: bool) -> tuple[ModelRequest[Any], _Work | None]:
         """Return a request with the reading tools, and what reduces its history; nothing if that is not too long."""
         if self.backend == RUN_STORE:
             adapt(getattr(request.runtime, "store", None), self._backends.memory)  # it must be there
@@ -167,11 +166,10 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         due = question.clears or question.shorten is not None
         return request, self._reduced(request, book, question) if due else None
 
-    async def _reduced(self, request: ModelRequest[Any], book: Conversation, question: Question) -> "_Ready":
-        """Reduce a history, and save what that takes out of it; return what changes in the state once it was sent.
-
-        Nothing has changed if saving fails.
-        """
+    async def _reduced(
+        self, request: ModelRequest[Any], book: Conversation, question: Question
+    ) -> tuple[ModelRequest[Any], list[BaseMessage]]:
+        """Reduce a history, and save what that takes out of it; return what changes in the state once it was sent."""
         try:
             reduced = await book.reduce(question, book.backend_of)
         except OffloadError as error:
@@ -211,7 +209,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         work = self._shortened(given, request, waits=True)
         return given if work is None else await work
 
-    def _reading(self, request: types.ToolCallRequest, *, waits: bool) -> "Coroutine[Any, Any, ToolMessage] | None":
+    def _reading(self, request: types.ToolCallRequest, *, waits: bool) -> _Work | None:
         """Return what answers a call of our tools; of the agent's own, one that reads what this conversation saved."""
         call = request.tool_call
         if call["name"] not in self._readers:
@@ -240,9 +238,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         status = "error" if result is None or result.is_error else "success"
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status=status)
 
-    def _shortened(
-        self, given: Any, request: types.ToolCallRequest, *, waits: bool
-    ) -> "Coroutine[Any, Any, Any] | None":
+    def _shortened(self, given: Any, request: types.ToolCallRequest, *, waits: bool) -> _Work | None:
         """Return what replaces all that is too long in what a call gave; nothing where there is none, at a glance."""
         long = [message for message in result_messages(given) if self._is_long(message, request.tool_call)]
         if not long:
@@ -290,10 +286,6 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             return message
         extra = {key: value for key, value in shorter.extra.items() if key == SAVED}
         return cast("ToolMessage", WIRE.edit(message, {}, {0: ResultEdit(parts=shorter.parts, extra=extra)}))
-
-
-_Ready = tuple[ModelRequest[Any], list[BaseMessage]]
-"""A request that can be sent, and what is to change in the state once it was."""
 
 
 class _Memo:

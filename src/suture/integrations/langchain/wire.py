@@ -36,6 +36,7 @@ _NOBODY = frozenset(("", "system"))
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
 _CALLS, _INVALID, _CONTENT, _OUTPUTS, _RAW = "tool_calls", "invalid_tool_calls", "content", "tool_outputs", "raw"
 """The lists that a call may stand in."""
+_OLD_CALL = "function_call"
 _CUSTOM, _COMPUTER, _OLD = "custom", "computer", "function"
 """Kinds of calls: of a custom tool, whose output has a form of its own; one that wants a screenshot; and OpenAI's older
 form, which has no id."""
@@ -173,7 +174,7 @@ class LangChainWire(ItemWire):
         longest = demands.limit if demands.identifiers else -1
         place, missing, calls = start, 0, cast("Sequence[Any]", ())
         for message in values.iterate(messages, start, demands.stop):
-            kind = message.__class__
+            kind = type(message)  # pyright: ignore[reportUnknownVariableType] - quicker than its `__class__`
             if missing:
                 if kind is not ToolMessage:
                     break
@@ -434,7 +435,7 @@ def find_calls(message: AIMessage) -> list[Found]:
             found.append(
                 Found(call if field == _CALLS else call._replace(arguments=_decode(call.arguments)), {field: index})
             )
-    old = message.additional_kwargs.get("function_call")
+    old = message.additional_kwargs.get(_OLD_CALL)
     if is_map(old) and not found:
         found.append(Found(Call("", _text(old.get("name")), _decode(old.get("arguments")), _OLD), {}))
     return found
@@ -492,7 +493,7 @@ def _is_plain(message: AIMessage) -> bool:
     calls, content, extra = own[_CALLS], own[_CONTENT], own["additional_kwargs"]
     if own[_INVALID] or (content.__class__ is not str and content and not _match_in_order(content, calls)):
         return False
-    return not extra or (_OUTPUTS not in extra and bool(calls or not extra.keys() & {_CALLS, "function_call"}))
+    return not extra or (_OUTPUTS not in extra and bool(calls or (_CALLS not in extra and _OLD_CALL not in extra)))
 
 
 def _match_in_order(content: Any, calls: Sequence[Any]) -> bool:
@@ -537,7 +538,7 @@ def write_calls(message: AIMessage, edits: Mapping[int, CallEdit]) -> AIMessage:
             blocks[field][sites[field]] = _write_block(blocks[field][sites[field]], edit)
         if call.kind == _OLD:
             told = None if edit.arguments is None else wires.argument_json(edit.arguments)
-            extra["function_call"] = put(extra["function_call"], **given(name=edit.name, arguments=told))
+            extra[_OLD_CALL] = put(extra[_OLD_CALL], **given(name=edit.name, arguments=told))
         elif _CALLS in sites:
             valid[sites[_CALLS]] = put(valid[sites[_CALLS]], **changes)
         elif call.kind != _COMPUTER:
@@ -577,7 +578,7 @@ def _with_new_ids(extra: dict[str, Any], found: Sequence[Found], edits: Mapping[
     renamed = {found[place].call.id: edit.id for place, edit in edits.items() if edit.id and found[place].call.id}
     kept = {one.call.id for place, one in enumerate(found) if place not in edits or not edits[place].id}
     for name, value in extra.items():
-        if is_map(value) and not renamed.keys().isdisjoint(value) and name != "function_call":
+        if is_map(value) and not renamed.keys().isdisjoint(value) and name != _OLD_CALL:
             held = {key: item for key, item in value.items() if key in kept or key not in renamed}
             extra[name] = held | {new: value[old] for old, new in renamed.items() if old in value}
     return extra
