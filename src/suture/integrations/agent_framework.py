@@ -80,11 +80,7 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
 
 
 class _Service:
-    """What a service keeps of conversations, as far as it has gone by.
-
-    It has not kept a response whose stream was left before its end. So what comes after it goes on with what was there
-    before, and says again what was said then.
-    """
+    """What a service keeps of conversations, as far as it has gone by."""
 
     _MOST = 256
     """How many requests are remembered whose streams were left."""
@@ -92,11 +88,12 @@ class _Service:
     def __init__(self) -> None:
         self.calls = OpenCalls()
         self._left: OrderedDict[str, _Asked] = OrderedDict()
+        """By the response: a request whose stream was left before its end, so that the service has not kept it."""
 
     def go_on(
         self, messages: Sequence[Message], options: Mapping[str, Any]
     ) -> tuple[Sequence[Message], Mapping[str, Any], Any]:
-        """Return messages and options with which a request goes on with what the service has, and what that is."""
+        """Return messages and options to go on with what the service has, and what that is; say again what it lacks."""
         key = next((key for key in _CONTINUES if options.get(key)), "")
         known = id_of(options.get(key))
         left = self._left.get(known) if key and not options.get("continuation_token") else None

@@ -107,11 +107,7 @@ class _Turn:
 
 
 class _Reader:
-    """Reads the events of a session, once, and completes them for one run.
-
-    A call was broken off if it has no answer, and the user said something after it. In the run itself, which may be one
-    that is taken up again, that must have been said to this run: else ADK runs the call now.
-    """
+    """Reads the events of a session, once, and completes them for one run."""
 
     def __init__(self, options: GuestOptions, run: InvocationContext) -> None:
         self._options, self._run_id = options, run.invocation_id
@@ -135,6 +131,8 @@ class _Reader:
         seen = [self._read(place, event) for place, event in enumerate(events)]
         added: dict[int, list[Event]] = {}
         for turn in self._turns:
+            # A call was broken off if the user said something after it; of this run's own, if that was said to this
+            # run: else ADK, which may take the run up again, runs the call now.
             said = self._said_here if turn.event.invocation_id == self._run_id else self._said
             asked = [call for call in turn.calls.values() if call.id in turn.answers or not self._is_awaited(call)]
             if turn.last < said and [*turn.answers] != [call.id for call in asked]:
@@ -168,10 +166,7 @@ class _Reader:
         return event
 
     def _retell(self, place: int, event: Event) -> Event:
-        """Return an event with its answers without a call as text; the very event if there are none, or they are left.
-
-        One that is not to be kept, or says that there is none, is left to ADK, which drops it.
-        """
+        """Return an event with its answers without a call as text; what is not to be kept is left to ADK to drop."""
         parts = list(_parts(event))
         for position, part in enumerate(parts):
             call, answer = part.function_call, part.function_response
@@ -190,11 +185,9 @@ class _Reader:
         return is_task or call.id in self._waiting or any(f"@{call.id}." in branch for branch in self._branches)
 
     def _answer(self, turn: _Turn, calls: Sequence[FunctionCall]) -> Event:
-        """Return an event with all answers to a turn, in the order of its calls.
-
-        ADK puts the answers together in the order of their coming, and takes the last to each call. But Gemini gets no
-        ids: there the order says which is whose. So the real ones are given once more, with what stands beside them.
-        """
+        """Return an event with all answers to a turn, in the order of its calls."""
+        # ADK puts the answers together in the order of their coming, and takes the last to each call. But Gemini gets
+        # no ids: there the order says which is whose. So the real ones are given once more, with what is beside them.
         asked = Content(role="model", parts=[Part(function_call=call) for call in calls])
         known = [Part(function_response=turn.answers[call.id]) for call in calls if call.id in turn.answers]
         answered = [Content(role="user", parts=known)] if known else []
