@@ -12,8 +12,7 @@ size does not depend on what is said. See docs/temporal.md for what is promised.
 import asyncio
 import os
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Literal, cast
@@ -339,11 +338,10 @@ class DurableAgent:
         return await run.result()
 
 
-@asynccontextmanager
-async def _until_over() -> AsyncGenerator[None]:
-    """Ask a workflow; if it has come to its end, the store knows all."""
+async def _ask(question: Awaitable[Any]) -> Any:
+    """Return what a workflow answers, or nothing if it has come to its end: the store knows all."""
     try:
-        yield
+        return await question
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
@@ -367,12 +365,8 @@ class DurableRun:
 
     async def result(self) -> RunResult[Any]:
         """Wait until the run has ended or waits for an answer; return what there is. Raise what it failed with."""
-        status = "running"
-        while status == "running":
-            async with _until_over():
-                status = await self._handle.execute_update(AgentWorkflow.settle)
-                continue
-            break
+        while await _ask(self._handle.execute_update(AgentWorkflow.settle)) == "running":
+            pass  # it goes on in another execution
         run = await self._durable.place.read(self.id)
         if not run.state.outcome:
             raise ResumeError(f"no workflow runs {self.id!r} any more; `attach` starts one that goes on with it")
@@ -390,9 +384,8 @@ class DurableRun:
 
     async def cancel(self) -> RunResult[Any]:
         """Stop the run: its tools are cancelled, each unfinished call is answered by its cause; return the result."""
-        async with _until_over():
-            await self._handle.cancel()
-            await self._handle.result()
+        await _ask(self._handle.cancel())
+        await _ask(self._handle.result())
         return read_result(await self._durable.place.read(self.id))
 
     async def events(self) -> AsyncIterator[AnyEvent]:
