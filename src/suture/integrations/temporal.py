@@ -31,7 +31,7 @@ from suture.agent import ChatModelAgent
 from suture.errors import ResumeError
 from suture.events import AnyEvent, RunFinished
 from suture.kernel import RunResult
-from suture.kernel.engine import CallEnd, Place, Step, read_standing
+from suture.kernel.engine import CallEnd, Place, Step
 from suture.kernel.lifecycle import NOTHING, read_input, read_result
 from suture.kernel.loop import Standing, drive
 
@@ -56,6 +56,7 @@ class Start(msgspec.Struct, frozen=True, array_like=True):
     run: str
     heartbeat: float
     standing: Standing = Standing()
+    """Only holds its place, for workflows that run already: what there is to do is in the store."""
     answers: tuple[int, ...] = ()
     """Answers that were given and not yet used."""
     largest: int = 800_000
@@ -74,8 +75,6 @@ class AgentWorkflow:
 
     def __init__(self) -> None:
         self._start = Start("", 0.0)
-        self._standing = Standing()
-        """Where this execution could be left."""
         self._step = Step(Standing())
         """What the last step left."""
         self._status: str = "running"
@@ -89,14 +88,13 @@ class AgentWorkflow:
     async def run(self, given: list[Any]) -> str:
         """Drive the run to its end; return its outcome."""
         self._start = start = msgspec.convert(given, Start)
-        self._standing, self._answers[:0] = start.standing, start.answers
+        self._answers[:0] = start.answers
         try:
-            await drive(msgspec.structs.replace(start.standing, phase="model"), self)
+            await drive(Standing(), self)
         except _Renewal:
             self._leaves = True
             await workflow.wait_condition(workflow.all_handlers_finished)
-            again = msgspec.structs.replace(start, standing=self._standing, answers=tuple(self._answers))
-            workflow.continue_as_new(msgspec.to_builtins(again))
+            workflow.continue_as_new(msgspec.to_builtins(msgspec.structs.replace(start, answers=tuple(self._answers))))
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
@@ -128,7 +126,7 @@ class AgentWorkflow:
 
     async def model_turn(self, at: Standing, /) -> Standing:
         """Do the next step, unless this execution is long enough; the store says what there is to do."""
-        self._standing, info = at, workflow.info()
+        info = workflow.info()
         if info.is_continue_as_new_suggested() or info.get_current_history_size() > self._start.largest:
             raise _Renewal
         self._step = await self._advance()
@@ -312,7 +310,7 @@ class DurableAgent:
         if run.state.driver == DRIVER and run.state.outcome in ("", "interrupted"):
             await self.client.start_workflow(
                 AgentWorkflow.run,
-                msgspec.to_builtins(Start(id, self.heartbeat, read_standing(run), (), LARGEST)),
+                msgspec.to_builtins(Start(id, self.heartbeat, largest=LARGEST)),
                 id=id,
                 task_queue=self.task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
