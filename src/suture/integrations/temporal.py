@@ -12,8 +12,7 @@ size does not depend on what is said. See docs/temporal.md for what is promised.
 import asyncio
 import os
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Literal, cast
@@ -32,7 +31,7 @@ from suture.agent import ChatModelAgent
 from suture.errors import ResumeError
 from suture.events import AnyEvent, RunFinished
 from suture.kernel import RunResult
-from suture.kernel.engine import CallEnd, Place, Step, read_standing
+from suture.kernel.engine import CallEnd, Place, Step
 from suture.kernel.lifecycle import NOTHING, read_input, read_result
 from suture.kernel.loop import Standing, drive
 
@@ -57,6 +56,7 @@ class Start(msgspec.Struct, frozen=True, array_like=True):
     run: str
     heartbeat: float
     standing: Standing = Standing()
+    """Only holds its place, for workflows that run already: what there is to do is in the store."""
     answers: tuple[int, ...] = ()
     """Answers that were given and not yet used."""
     largest: int = 800_000
@@ -75,8 +75,6 @@ class AgentWorkflow:
 
     def __init__(self) -> None:
         self._start = Start("", 0.0)
-        self._standing = Standing()
-        """Where this execution could be left."""
         self._step = Step(Standing())
         """What the last step left."""
         self._status: str = "running"
@@ -90,14 +88,13 @@ class AgentWorkflow:
     async def run(self, given: list[Any]) -> str:
         """Drive the run to its end; return its outcome."""
         self._start = start = msgspec.convert(given, Start)
-        self._standing, self._answers[:0] = start.standing, start.answers
+        self._answers[:0] = start.answers
         try:
-            await drive(msgspec.structs.replace(start.standing, phase="model"), self)
+            await drive(Standing(), self)
         except _Renewal:
             self._leaves = True
             await workflow.wait_condition(workflow.all_handlers_finished)
-            again = msgspec.structs.replace(start, standing=self._standing, answers=tuple(self._answers))
-            workflow.continue_as_new(msgspec.to_builtins(again))
+            workflow.continue_as_new(msgspec.to_builtins(msgspec.structs.replace(start, answers=tuple(self._answers))))
         except (asyncio.CancelledError, ActivityError) as error:
             if not is_cancelled_exception(error):
                 raise
@@ -129,7 +126,7 @@ class AgentWorkflow:
 
     async def model_turn(self, at: Standing, /) -> Standing:
         """Do the next step, unless this execution is long enough; the store says what there is to do."""
-        self._standing, info = at, workflow.info()
+        info = workflow.info()
         if info.is_continue_as_new_suggested() or info.get_current_history_size() > self._start.largest:
             raise _Renewal
         self._step = await self._advance()
@@ -313,7 +310,7 @@ class DurableAgent:
         if run.state.driver == DRIVER and run.state.outcome in ("", "interrupted"):
             await self.client.start_workflow(
                 AgentWorkflow.run,
-                msgspec.to_builtins(Start(id, self.heartbeat, read_standing(run), (), LARGEST)),
+                msgspec.to_builtins(Start(id, self.heartbeat, largest=LARGEST)),
                 id=id,
                 task_queue=self.task_queue,
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
@@ -339,11 +336,10 @@ class DurableAgent:
         return await run.result()
 
 
-@asynccontextmanager
-async def _until_over() -> AsyncGenerator[None]:
-    """Ask a workflow; if it has come to its end, the store knows all."""
+async def _ask(question: Awaitable[Any]) -> Any:
+    """Return what a workflow answers, or nothing if it has come to its end: the store knows all."""
     try:
-        yield
+        return await question
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
@@ -367,12 +363,8 @@ class DurableRun:
 
     async def result(self) -> RunResult[Any]:
         """Wait until the run has ended or waits for an answer; return what there is. Raise what it failed with."""
-        status = "running"
-        while status == "running":
-            async with _until_over():
-                status = await self._handle.execute_update(AgentWorkflow.settle)
-                continue
-            break
+        while await _ask(self._handle.execute_update(AgentWorkflow.settle)) == "running":
+            pass  # it goes on in another execution
         run = await self._durable.place.read(self.id)
         if not run.state.outcome:
             raise ResumeError(f"no workflow runs {self.id!r} any more; `attach` starts one that goes on with it")
@@ -390,9 +382,8 @@ class DurableRun:
 
     async def cancel(self) -> RunResult[Any]:
         """Stop the run: its tools are cancelled, each unfinished call is answered by its cause; return the result."""
-        async with _until_over():
-            await self._handle.cancel()
-            await self._handle.result()
+        await _ask(self._handle.cancel())
+        await _ask(self._handle.result())
         return read_result(await self._durable.place.read(self.id))
 
     async def events(self) -> AsyncIterator[AnyEvent]:

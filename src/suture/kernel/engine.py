@@ -277,7 +277,8 @@ class Place:
                 seconds = tool.timeout * (tool.retry + 1) if tool is not None and tool.timeout is not None else 0
                 if not is_over(run, index):
                     plans.append(Plan(index, seconds))
-        return Step(read_standing(run), tuple(plans), state.outcome, run.spec.sequential)
+        at = Standing(state.phase, state.turn, state.is_last, state.ends)
+        return Step(at, tuple(plans), state.outcome, run.spec.sequential)
 
     @asynccontextmanager
     async def _live(self, run: Execution) -> AsyncGenerator[None]:
@@ -328,12 +329,6 @@ def _with_messages(events: Sequence[Any], change: Callable[[Any], Any]) -> list[
         msgspec.structs.replace(each, message=change(each.message)) if isinstance(each, MessageFinished) else each
         for each in events
     ]
-
-
-def read_standing(run: Execution) -> Standing:
-    """Return where a run stands, as it is stored."""
-    state = run.state
-    return Standing(state.phase, state.turn, state.is_last, state.ends)
 
 
 async def _halt(*_: object) -> Standing:
