@@ -25,7 +25,7 @@ from suture.reduction.texts import folded, safe_name
 from suture.reduction.truncate import decide_truncation, truncate
 from suture.stores import PathTakenError
 from suture.tokens import CharacterCounter, Tally, is_incremental
-from suture.tools.context import RunContext
+from suture.tools import RunContext
 from suture.wires import Wire, get_wire, recognise
 
 
