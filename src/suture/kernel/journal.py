@@ -119,8 +119,8 @@ _BEGUN = ("run_id", "agent", "wire", "streaming", "language", "key")
 _TYPES = get_type_hints(RunState)
 _TYPED = frozenset(("session", "answers", "states", "infos"))
 """The mappings that hold values of registered types."""
-_OTHER = frozenset(("usage", "last_usage", "tool_infos", "deferred_tool_infos", "partial"))
-"""The fields of those that are stored as something else than they are."""
+_AS_IT_IS = {*_SINGLE, "started", "asked"} - {"usage", "last_usage", "tool_infos", "deferred_tool_infos", "partial"}
+"""The fields that are stored as what they are."""
 
 
 def _store(run: Execution, name: str, value: Any) -> Any:
@@ -282,7 +282,7 @@ class Journal:
             value = getattr(state, name)
             if value is not old and value != old:
                 known[name] = value
-                fields[name] = _store(run, name, value) if name in _OTHER else value
+                fields[name] = value if name in _AS_IT_IS else _store(run, name, value)
         if fields:
             with self._guard:
                 last = self._noted[-1] if self._noted else None
@@ -293,7 +293,9 @@ class Journal:
 
     def note_entries(self, field: str, entries: Mapping[Any, Any]) -> None:
         """Note entries of a mapping that were set."""
-        self.note(Put(field, {key: _store(self.run, field, value) for key, value in entries.items()}))
+        if field not in _AS_IT_IS:
+            entries = {key: _store(self.run, field, value) for key, value in entries.items()}
+        self.note(Put(field, dict(entries)))
 
     def note_dropped(self, field: str, keys: Sequence[Any]) -> None:
         """Note entries of a mapping that were removed."""

@@ -106,7 +106,7 @@ class SpecificLayer:
         if bridged:
             endpoint: Any = inside.stream if self.streams else inside.invoke
         else:
-            endpoint = _Owned(self.inner.endpoint, "tool", streams=self.streams)
+            endpoint = _owned(self.inner.endpoint, "tool", streams=self.streams)
         for hook in reversed(self.hooks):
             endpoint = await self._wrap(hook, endpoint)
         argument = ToolArgument(call.arguments) if self.enhanced else call.arguments
@@ -137,7 +137,7 @@ class SpecificLayer:
             frame.owner = before
         if wrapped is not None and not callable(wrapped):
             raise ConfigError(f"{hook.owner} gave {type(wrapped).__name__}, which is not an endpoint")
-        return inner if wrapped is None else _Owned(wrapped, hook.owner, streams=self.streams)
+        return inner if wrapped is None else _owned(wrapped, hook.owner, streams=self.streams)
 
 
 async def _pump(stream: Any, sink: Any, *, joins: bool) -> tuple[ToolResult, ToolResult | None]:
@@ -153,39 +153,36 @@ async def _pump(stream: Any, sink: Any, *, joins: bool) -> tuple[ToolResult, Too
     return await sink.close(), await given.close() if joins else None
 
 
-class _Owned:
-    """An endpoint whose code is known to be its owner's while it runs; its work must be of the right form."""
+def _owned(endpoint: Callable[..., Any], owner: str, *, streams: bool) -> Callable[..., Any]:
+    """Return an endpoint whose code is known to be its owner's while it runs; its work must be of the right form."""
 
-    __slots__ = ("_endpoint", "_owner", "_streams")
-
-    def __init__(self, endpoint: Callable[..., Any], owner: str, *, streams: bool) -> None:
-        self._endpoint, self._owner, self._streams = endpoint, owner, streams
-
-    def __call__(self, argument: Any, /, **options: Any) -> Any:
-        work = self._endpoint(argument, **options)
-        if not hasattr(work, "__aiter__" if self._streams else "__await__"):
+    def call(argument: Any, /, **options: Any) -> Any:
+        work = endpoint(argument, **options)
+        if not hasattr(work, "__aiter__" if streams else "__await__"):
             found = type(work).__name__
             if hasattr(work, "close"):
                 work.close()
-            wanted = "an async generator: yield results" if self._streams else "async: return what the tool returns"
-            raise ConfigError(f"the endpoint that {self._owner} gave must be {wanted}; it gave {found}")
-        return _own(work, self._owner) if self._streams else self._await(work)
+            wanted = "an async generator: yield results" if streams else "async: return what the tool returns"
+            raise ConfigError(f"the endpoint that {owner} gave must be {wanted}; it gave {found}")
+        return _own_stream(work, owner) if streams else _own_work(work, owner)
 
-    async def _await(self, work: Awaitable[Any]) -> Any:
-        frame = get_frame()
-        before, frame.owner = frame.owner, self._owner
-        try:
-            value = await work
-        finally:
-            frame.owner = before
-        if not isinstance(value, str | ToolResult):
-            raise ConfigError(
-                f"the endpoint that {self._owner} gave returned {type(value).__name__}, not what the tool returns"
-            )
-        return value
+    return call
 
 
-async def _own(stream: Any, owner: str) -> AsyncIterator[Any]:
+async def _own_work(work: Awaitable[Any], owner: str) -> Any:
+    """Await what an endpoint does; its code is its owner's."""
+    frame = get_frame()
+    before, frame.owner = frame.owner, owner
+    try:
+        value = await work
+    finally:
+        frame.owner = before
+    if not isinstance(value, str | ToolResult):
+        raise ConfigError(f"the endpoint that {owner} gave returned {type(value).__name__}, not what the tool returns")
+    return value
+
+
+async def _own_stream(stream: Any, owner: str) -> AsyncIterator[Any]:
     """Yield what a stream gives; its code is its owner's each time it runs."""
     frame = get_frame()
     async with closing(stream) as pieces:

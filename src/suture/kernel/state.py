@@ -28,7 +28,6 @@ from suture.tools import RunContext, Tool
 from suture.wires import Call, ChatWire
 
 T = TypeVar("T")
-E = TypeVar("E", bound=Event)
 LIMIT = 256
 """How many events may be unread before a model's stream waits for the reader."""
 
@@ -163,7 +162,7 @@ class Emitter:
     def __init__(self, buffer: Buffer, agent: str, path: tuple[str, ...], run_id: str) -> None:
         self.buffer, self.agent, self.path, self.run_id = buffer, agent, path, run_id
 
-    def send(self, kind: type[E], **fields: Any) -> None:
+    def send(self, kind: type[Event], **fields: Any) -> None:
         """Make an event and put it."""
         self.buffer.put(kind(agent=self.agent, run_path=self.path, run_id=self.run_id, time=time(), **fields))
 

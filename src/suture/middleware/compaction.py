@@ -24,8 +24,7 @@ from suture.reduction.settings import READ_EARLIER
 from suture.reduction.texts import digest_of, offload_path
 from suture.stores import FileBackend, MemoryBackend, PathTakenError
 from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, is_incremental
-from suture.tools import Tool
-from suture.tools.context import RunContext
+from suture.tools import RunContext, Tool
 from suture.wires import Wire, get_chat_wire
 
 _SHARE = 0.8

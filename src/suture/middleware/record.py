@@ -26,7 +26,7 @@ from suture.reduction.plan import reduce
 from suture.reduction.texts import folded, safe_name
 from suture.stores import FileBackend, PathNotFoundError, PathTakenError, encode_text
 from suture.tokens import CharacterCounter, Tally, is_incremental
-from suture.tools.context import RunContext
+from suture.tools import RunContext
 from suture.wires import Wire, get_wire, recognise
 
 T = TypeVar("T")

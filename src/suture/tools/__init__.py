@@ -3,9 +3,8 @@
 Nothing here runs a loop, asks for approval or counts time: that is the kernel's.
 """
 
-from suture.tools.context import RunContext
 from suture.tools.definition import AnyTool, Tool, ToolObject, as_tools, exit_tool, tool
-from suture.tools.execution import Kind, ToolArgumentsError
+from suture.tools.execution import Kind, RunContext, ToolArgumentsError
 
 __all__ = [
     "AnyTool",

@@ -16,9 +16,9 @@ import msgspec
 from msgspec.structs import asdict, astuple
 
 from suture._text import shorten
-from suture.errors import ConfigError, InputError, SutureError
-from suture.messages import ToolArgument, check_plain
-from suture.tools.execution import ToolArgumentsError
+from suture.errors import ConfigError, InputError, NotInRunError, SutureError
+from suture.messages import ToolArgument, ToolContext, check_plain
+from suture.tools.execution import Bind, Call, RunContext, ToolArgumentsError
 from suture.tools.signature import NOTHING, Signature
 
 Explain: TypeAlias = Callable[[str, Exception], Sequence[str]]
@@ -75,6 +75,37 @@ def make_reader(
     needs_pydantic = any(_is_its(each.annotation) or _is_its_value(each.default) for each in hints)
     make = _pydantic_reader if needs_pydantic else _msgspec_reader
     return make(tool, signature.visible, notes)
+
+
+def bind_function(
+    function: Callable[..., Any], signature: Signature, read: Callable[[str], dict[str, Any]], tool: str
+) -> Bind:
+    """Make what binds arguments, contexts and options to a function."""
+    hidden, positional = signature.hidden, signature.positional
+
+    def bind(argument: str | ToolArgument, options: dict[str, Any]) -> Call:
+        named = read(argument if isinstance(argument, str) else argument.text)
+        for each in hidden:
+            named[each.name] = _fill(each, options.get("context"), tool)
+        if signature.takes_options:
+            # What the model wrote goes first: an option of the same name is for somebody else.
+            named = {**{name: each for name, each in options.items() if name != "context"}, **named}
+        if positional:
+            return partial(function, *[named.pop(name) for name in positional], **named)
+        return partial(function, **named)
+
+    return bind
+
+
+def _fill(hidden: Parameter, context: RunContext[Any] | None, tool: str) -> Any:
+    if context is not None:
+        return context if hidden.annotation is RunContext else ToolContext(context.tool, context.call_id)
+    if hidden.default is not NOTHING:
+        return hidden.default
+    raise NotInRunError(
+        f"tool {tool!r} needs a {hidden.annotation.__name__} as {hidden.name!r}; "
+        "an agent's run passes it in, and by hand it is the endpoint's option context=, a RunContext"
+    )
 
 
 def _reader(

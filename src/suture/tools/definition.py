@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from suture._text import quote
 from suture.errors import ConfigError
 from suture.messages import Part, ToolInfo, ToolResult
-from suture.tools.execution import Kind, bind_function, make_endpoint
+from suture.tools.execution import Kind, make_endpoint
 
 P = typing.ParamSpec("P")
 Q = typing.ParamSpec("Q")
@@ -242,7 +242,7 @@ def _check_name(name: object) -> None:
 def _from_function(
     function: Callable[..., Any], name: str | None, schema: Mapping[str, Any] | None, kind: Kind | None, *, thread: bool
 ) -> Tool[..., Any]:
-    from suture.tools.arguments import check_schema, make_reader  # noqa: PLC0415 - only who makes tools pays for it
+    from suture.tools.arguments import bind_function, check_schema, make_reader  # noqa: PLC0415 - only who makes tools pays for it
     from suture.tools.signature import is_method, origin_of, read_docstring, read_signature  # noqa: PLC0415
 
     origin = origin_of(function)

@@ -1,23 +1,27 @@
-"""Running a tool: arguments are bound to its function, which one of four endpoints calls, and make of it a result."""
+"""Running a tool: its context; arguments bound to its function; four endpoints that call it and make a result."""
 
-import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, MutableMapping
 from contextlib import AsyncExitStack
 from functools import partial
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from suture._aio import Worker, closing, run_in_thread, settle
 from suture._text import replace_surrogates
-from suture.errors import NotInRunError, SutureError
-from suture.messages import Part, TextPart, ToolArgument, ToolContext, ToolResult
-from suture.tools.context import RunContext
+from suture.errors import SutureError
+from suture.messages import Part, TextPart, TokenUsage, ToolResult
 
 if TYPE_CHECKING:
-    from suture.tools.signature import Signature
+    from typing_extensions import TypeVar
+
+    Deps = TypeVar("Deps", default=Any)
+else:
+    from typing import TypeVar
+
+    Deps = TypeVar("Deps")
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["invokable", "streamable", "enhanced_invokable", "enhanced_streamable"]
@@ -31,6 +35,68 @@ Bind: TypeAlias = Callable[[Any, dict[str, Any]], Call]
 
 _PARTS: tuple[type, ...] = get_args(Part)
 _END = object()
+
+
+class RunContext(Generic[Deps]):
+    """What belongs to one run. A tool asks for it with a parameter annotated `RunContext[Deps]`.
+
+    The model never sees that parameter. Hooks and wrappers call `current_run()`.
+
+    >>> async def search(ctx: RunContext[dict], query: str) -> str:
+    ...     return ctx.deps[query]
+    """
+
+    __slots__ = ()
+
+    deps: Deps
+    """What was passed as `deps=` to the run."""
+    values: MutableMapping[str, Any]
+    """Values of this run: stored when they are set, there again after an interrupt and a crash."""
+    session: MutableMapping[str, Any]
+    """Values that this run shares with the agents that run inside it; stored, too."""
+    cache: dict[Any, Any]
+    """What this process alone keeps for the run; never stored."""
+    agent: str
+    """The name of the agent whose run it is."""
+    model: Any
+    """The model that is being asked, or will be next."""
+    usage: TokenUsage
+    """What the run has used so far, with the agents inside it."""
+    run_id: str
+    address: str
+    """Where the agent stands: its name; inside another run, behind the address of the call that runs it."""
+    conversation_id: str
+    """The checkpoint or session id, if there is one, else the run's id: the whole conversation has it."""
+    turn: int
+    """The model turn that the code runs in, from 1."""
+    language: str
+    wire: str
+    """The name of the wire of all messages."""
+    call_id: str
+    """The id of the tool call that the code runs in; empty elsewhere."""
+    idempotency_key: str
+    """The same for each attempt at this tool call, in whatever process, and for no other: for services that take one.
+
+    It is made of the run, the turn and the call; empty outside of a call.
+    """
+    tool: str
+    """The name of the tool that is being called; empty elsewhere."""
+
+    def redact(self, value: Any) -> Any:
+        """Return a message, result or text as it may leave the run: as the agent's `redact` gives it."""
+        raise NotImplementedError
+
+    def spend(self, usage: TokenUsage) -> None:
+        """Count tokens that your own work for this run has used; they are in the result's usage, and in its budget."""
+        raise NotImplementedError
+
+    def send(self, event: Any) -> None:
+        """Send an event of your own, such as `Custom(name, data)`, to whoever reads the run."""
+        raise NotImplementedError
+
+    async def interrupt(self, info: Any, *, state: Any = None, expects: str | type = "") -> Any:
+        """Stop the run here until somebody answers; return the answer. See `suture.interrupt`."""
+        raise NotImplementedError
 
 
 class ToolArgumentsError(SutureError, ValueError):
@@ -113,40 +179,6 @@ async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
                     await run(close)
         else:
             yield source
-
-
-# --- from the argument to a call ----------------------------------------------------------------
-
-
-def bind_function(
-    function: Callable[..., Any], signature: "Signature", read: Callable[[str], dict[str, Any]], tool: str
-) -> Bind:
-    """Make what binds arguments, contexts and options to a function."""
-    hidden, positional = signature.hidden, signature.positional
-
-    def bind(argument: str | ToolArgument, options: dict[str, Any]) -> Call:
-        named = read(argument if isinstance(argument, str) else argument.text)
-        for each in hidden:
-            named[each.name] = _fill(each, options.get("context"), tool)
-        if signature.takes_options:
-            # What the model wrote goes first: an option of the same name is for somebody else.
-            named = {**{name: each for name, each in options.items() if name != "context"}, **named}
-        if positional:
-            return partial(function, *[named.pop(name) for name in positional], **named)
-        return partial(function, **named)
-
-    return bind
-
-
-def _fill(hidden: inspect.Parameter, context: RunContext[Any] | None, tool: str) -> Any:
-    if context is not None:
-        return context if hidden.annotation is RunContext else ToolContext(context.tool, context.call_id)
-    if hidden.default is not inspect.Parameter.empty:
-        return hidden.default
-    raise NotInRunError(
-        f"tool {tool!r} needs a {hidden.annotation.__name__} as {hidden.name!r}; "
-        "an agent's run passes it in, and by hand it is the endpoint's option context=, a RunContext"
-    )
 
 
 # --- from a value to a result -------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, Union, cast, get_args,
 
 from suture.errors import ConfigError
 from suture.messages import ToolArgument, ToolContext
-from suture.tools.context import RunContext
+from suture.tools.execution import RunContext
 
 NOTHING: Any = inspect.Parameter.empty
 """Stands for a default or an annotation that is not there."""
