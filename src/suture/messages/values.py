@@ -285,10 +285,7 @@ _PLAIN = _Rules(*JSON_INTEGERS)
 
 
 def _find_within(container: Any, rules: _Rules, depth: int, looked: dict[int, int]) -> tuple[str, str]:
-    """Return what is wrong within a container, and the way there.
-
-    `looked` is how deep each container stood that was looked into before, 0 of those that this one stands in.
-    """
+    """Return what is wrong within a container, and the way there; `looked` is how deep each one stood, 0 while open."""
     identity = id(container)
     known = looked.get(identity, -1)
     if known == 0:

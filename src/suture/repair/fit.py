@@ -184,20 +184,20 @@ class Fit:
         """Give calls and results the ids, names, arguments and texts that the profile demands."""
         if self.ids is not None:
             self.ids.begin_turn()
-        calls: dict[int, dict[int, CallEdit]] = {}
-        results: dict[int, dict[int, ResultEdit]] = {}
+        calls: dict[int, dict[int, CallEdit]] = defaultdict(dict)
+        results: dict[int, dict[int, ResultEdit]] = defaultdict(dict)
         for pair in group.pairs:
             call = pair.call.view.calls[pair.position]
             edit = self._edit_call(pair, call)
             if edit is not None:
-                calls.setdefault(id(pair.call), {})[pair.position] = edit
+                calls[id(pair.call)][pair.position] = edit
             if pair.answer is not None:
                 change = self._edit_result(pair, pair.answer, call, edit or CallEdit())
                 if change is not None:
-                    results.setdefault(id(pair.answer), {})[pair.answer_position] = change
+                    results[id(pair.answer)][pair.answer_position] = change
         for item in (*group.turn, *group.results):
             if id(item) in calls or id(item) in results:
-                self._replace(item, self.wire.edit(item.message, calls.get(id(item), {}), results.get(id(item), {})))
+                self._replace(item, self.wire.edit(item.message, calls[id(item)], results[id(item)]))
         if "missing-field" in self.rules:
             for item in group.turn:
                 filled = self.wire.fill(item.message, self.profile.field)
@@ -295,14 +295,11 @@ class Fit:
         return segments
 
     def _move_text_forward(self, segments: list[list[Record]]) -> None:
-        """Put what the model said behind its last call before the calls: it had not seen their results.
-
-        Where a step is signed, it stays a step of its own, behind the results.
-        """
+        """Put what the model said behind its last call before the calls: it had not seen their results."""
         *_, before, said = segments
         first = next(place for place, item in enumerate(before) if item.view.calls)
         if any(item.view.signed for item in (*before[first:], *said)):
-            return
+            return  # it stays a step of its own, behind the results
         if self._find(self._parts_steps, said[0], "put before the calls"):
             segments[-2:] = [[*before[:first], *said, *before[first:]]]
         else:

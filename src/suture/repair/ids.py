@@ -105,10 +105,7 @@ class CallIndex:
         return self._turn[1]
 
     def _list(self, start: int, stop: int, *, aliases: bool = True) -> list[Key]:
-        """Return the ids of calls, and what else these may be meant by.
-
-        What passed a glance is read as plain as it is, the rest by its views.
-        """
+        """Return the ids of calls, and what else these may be meant by; what passed no glance is read by its views."""
         names: list[Key] = []
         while start < stop:
             unusual, plain = self._unusual.find(1, start, stop), self._unusual.find(0, start, stop)

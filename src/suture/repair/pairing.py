@@ -427,11 +427,8 @@ class _Assigning:
         return False
 
     def _compete(self, turn: Turn, slot: Slot, reference: Reference) -> None:
-        """Of different results for one call, parts of different kinds are joined; else the last one wins.
-
-        If an earlier turn has the id too, nobody can know whose it is.
-        """
-        begin = self._part(turn.first).start
+        """Of different results for one call, parts of different kinds are joined; else the last one wins."""
+        begin = self._part(turn.first).start  # if an earlier turn has the id too, nobody can know whose it is
         if not slot.parts or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
             self.found.orphans.append(reference)
             return
@@ -450,10 +447,7 @@ class _Assigning:
         return {"text" if isinstance(part, TextPart) else "other" for part in parts or ()}
 
     def _adopt(self) -> None:
-        """Give a lone open call the lone result directly behind its turn, whose id nobody has.
-
-        Where no call is open, one that only a placeholder without an id was given to is.
-        """
+        """Give a lone call that is open, or has a placeholder, the lone result behind its turn whose id nobody has."""
         behind: dict[int, list[Reference]] = defaultdict(list)
         for reference, number in self.found.strays:
             turn = self.found.turns[number - 1] if number else None

@@ -253,12 +253,10 @@ def is_in_order(wire: Wire, history: History[Any]) -> bool:
     if start == length:
         return True
     follower = log.memo.get(Follower)
-    if follower is not None and follower.passes(history):  # it asks for more
-        log.whole = max(log.whole, length)
-        return True
-    demands = log.memo.get(is_in_order) or log.memo.setdefault(is_in_order, Demands())
-    if not is_whole(wire, log if len(log) == length else history, start if start < length else 0, demands):
-        return False
+    if follower is None or not follower.passes(history):  # it asks for more
+        demands = log.memo.get(is_in_order) or log.memo.setdefault(is_in_order, Demands())
+        if not is_whole(wire, log if len(log) == length else history, start if start < length else 0, demands):
+            return False
     log.whole = max(log.whole, length)
     return True
 

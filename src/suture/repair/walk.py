@@ -385,10 +385,7 @@ class Walk:
         return self._view(index - 1).role != "assistant"
 
     def _closed_place(self, floor: int) -> int:
-        """Return the last place from `floor` on that nothing which may still come could change.
-
-        Who speaks behind a call decides why it has no result: the place goes back until somebody does.
-        """
+        """Return the last place from `floor` on that nothing which may still come could change."""
         place = len(self.raw)
         while place > floor:
             last = place
@@ -403,7 +400,7 @@ class Walk:
             while place > floor and not self._is_boundary(place):
                 place -= 1
             if any(find_speaker(self._view(at)) for at in range(place, last)):
-                break
+                break  # who speaks behind a call decides why it has no result
         return place
 
     @staticmethod
