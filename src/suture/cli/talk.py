@@ -215,7 +215,7 @@ def make_agent(
         tools=tools,
         middlewares=[PatchToolCalls(), reduction, _Guard(talk)],
         on_max_iterations="answer",
-        format_tool_error=lambda error: _to_unicode(describe_error(error)),
+        format_tool_error=describe_error,
         model_retry_config=ModelRetryConfig(should_retry=_may_pass),
         checkpoint_store=store,
     )
