@@ -3,7 +3,7 @@
 import pytest
 
 import suture
-from suture.cli.outline import Line, compare, outline
+from suture.cli.output import compare, outline
 from tests.cli.program import ANSWER, GOOD, STOP, USER, result, turn
 
 
@@ -11,34 +11,35 @@ def marks(before: list, **options: str) -> list[str]:
     """Repair `before`; return the marks of each place that changed, one letter a message."""
     fixed = suture.repair(before, **options)  # pyright: ignore[reportArgumentType]
     places = compare(before, fixed.messages, fixed.report.wire)
-    return ["".join(line.mark for line in place) for place in places]
+    return ["".join(line[0] for line in place) for place in places]
 
 
 def test_a_line_tells_who_speaks_what_is_called_and_what_is_said():
     assert outline(GOOD, "openai-chat") == [
-        Line(0, "user", "", "What is the weather in Kyoto?"),
-        Line(1, "assistant", 'calls weather {"city": "Kyoto"} as call_1', ""),
-        Line(2, "tool", "answers call_1", "sunny"),
-        Line(3, "assistant", "", "Sunny."),
+        '    0  user       "What is the weather in Kyoto?"',
+        '    1  assistant  calls weather {"city": "Kyoto"} as call_1',
+        '    2  tool       answers call_1  "sunny"',
+        '    3  assistant  "Sunny."',
     ]
 
 
 def test_a_long_text_is_cut_and_control_characters_are_spelled_out():
     (line,) = outline([{"role": "user", "content": "a\x1b[31m\n b" + "c" * 5000}], "openai-chat")
-    assert line.text.startswith("a\\x1b[31m bccc")
-    assert line.text.endswith("…")
-    assert len(line.text) == 72
+    text = line.partition('"')[2]
+    assert text.startswith("a\\x1b[31m bccc")
+    assert text.endswith('…"')
+    assert len(text) == 72 + 1
 
 
 def test_what_a_call_lacks_is_told():
     call = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
     (line,) = outline([{"role": "assistant", "tool_calls": [call]}], "openai-chat")
-    assert line.carries == "calls (no name) as (no id)"
+    assert line == "    0  assistant  calls (no name) as (no id)"
 
 
 def test_an_item_that_is_no_message_is_told_by_its_type():
     item = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "think"}]}
-    assert outline([item], "openai-responses") == [Line(0, "assistant", "(reasoning)", "think")]
+    assert outline([item], "openai-responses") == ['    0  assistant  (reasoning)  "think"']
 
 
 CASES = [

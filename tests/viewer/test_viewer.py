@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shutil
+import sqlite3
 import struct
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -246,6 +247,24 @@ def test_what_stands_before_a_record_that_cannot_be_read_is_shown(tmp_path: Path
         assert shown.error.startswith(f"record {place} cannot be read (")
         assert (shown.agent, bool(shown.messages)) == (("watch", True) if place else ("", False))
         assert embedded(write_page([shown]))["runs"][0]["error"] == shown.error
+
+
+def test_a_damaged_run_does_not_hide_the_others(tmp_path: Path):
+    path, out = tmp_path / "runs.db", tmp_path / "page.html"
+    with SQLiteStore(path) as store:
+        asyncio.run(a_run(store, "a"))
+        asyncio.run(a_run(store, "b"))
+    for first in (True, False):
+        with closing(sqlite3.connect(path)) as database:
+            key = "min(key)" if first else "max(key)"
+            database.execute(f"UPDATE records SET body = x'ff' WHERE key = (SELECT {key} FROM records)")
+            database.commit()
+        assert run_command("view", path, "-o", out).status == 0
+        shown = {run["name"]: run for run in embedded(out.read_text(encoding="utf-8"))["runs"]}
+        assert "is damaged" in shown["a"]["error"]
+        assert (shown["b"]["error"] == "") == first
+        with served(serve_store(lambda: SQLiteStore(path))) as port:
+            assert get(port, "/")[0] == 200
 
 
 def test_half_a_character_is_shown_as_what_a_page_can_hold():

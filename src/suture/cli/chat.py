@@ -20,8 +20,7 @@ from typing import Any, NoReturn, TextIO
 from suture import events
 from suture._text import plural, replace_surrogates, shorten_line, visible, visible_lines
 from suture.cli.files import Refusal, complain, describe_error, is_terminal
-from suture.cli.outline import outline
-from suture.cli.output import Screen
+from suture.cli.output import Screen, outline
 from suture.cli.talk import Talk, load_model, load_tools, make_agent
 from suture.kernel import Approval, Outcome, Run, RunResult
 from suture.repair import check

@@ -11,9 +11,7 @@ A line, and a document, may have at most `max_bytes` bytes; a larger one is refu
 import json
 import math
 import operator
-import os
 import re
-import stat
 import sys
 from argparse import Namespace
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -136,17 +134,17 @@ def _kind_of(value: object) -> str:
 # say what is wrong and where, or to read a lone surrogate as one.
 
 
-def _read_json(data: bytes, line: int, place: str = "") -> Any:
-    """Return the JSON value that `data`, which begins in `line`, is.
+def _read_json(data: bytes, line: int, *, is_line: bool = True) -> Any:
+    """Return the JSON value that `data`, which is `line` or begins there, is.
 
     Raises `Refusal` with line and column where it is no JSON, `_CutOff` where it only ends too early, and `Refusal`
-    with `place`, the message and the place in it where it is JSON that no program could take.
+    with the message and the place in it where it is JSON that no program could take.
     """
     try:
         try:
             return _decode(data)
         except (msgspec.MsgspecError, UnicodeError, ValueError):
-            return _read_leniently(data, line, place)
+            return _read_leniently(data, line, f"line {line}" if is_line else "")
     except RecursionError:
         raise Refusal("nested too deeply", f"line {line}") from None
 
@@ -373,7 +371,6 @@ class Source:
         """How many conversations were read and dealt with."""
         self.bad: list[Bad] = []
         """The lines that could not be read, and were left out."""
-        self.size = _size(file)
 
     def __iter__(self) -> Iterator[Conversation]:
         """Yield the conversations; raise `Refusal` at the first that cannot be read."""
@@ -402,10 +399,10 @@ class Source:
         if not number:
             raise Refusal("there is nothing in it")
         try:
-            value = _read_json(data, number, f"line {number}")
+            value = _read_json(data, number)
         except _CutOff:
             whole = self._document(data)
-            value = _read_json(whole, number)
+            value = _read_json(whole, number, is_line=False)
             yield _open_conversation(value, line=number, raw=whole, pretty=True)
             return
         if _is_message(value):
@@ -424,16 +421,17 @@ class Source:
 
     def _collect(self, first: tuple[int, Any, bytes], lines: Iterator[_Numbered]) -> Conversation:
         """Return the conversation whose first message was read already."""
-        rows = [first]
+        numbers, messages, raw = [first[0]], [first[1]], [first[2]]
         for line, value, data in self._values(lines):
             if _is_message(value):
-                rows.append((line, value, data))
+                numbers.append(line)
+                messages.append(value)
+                raw.append(data)
                 continue
             found = "a conversation" if isinstance(value, list | dict) else _kind_of(value)
             reason = f"expected a message, as in line {first[0]}, found {found}"
             self._skip(data, Refusal(reason, f"line {line}"))
-        numbers, messages, raw = zip(*rows, strict=True)
-        return Conversation(list(messages), first[0], lines=numbers, raw=raw)
+        return Conversation(messages, first[0], lines=numbers, raw=raw)
 
     def _lines(self) -> Iterator[_Numbered]:
         """Yield the lines that are not blank, with their numbers, as they stand there."""
@@ -451,7 +449,7 @@ class Source:
         """Yield the values of lines. A last line that ends too early is left out, as are bad ones if that is asked."""
         for number, data in lines:
             try:
-                yield number, _read_json(data, number, f"line {number}"), data
+                yield number, _read_json(data, number), data
             except Refusal as refusal:
                 self._skip(data, refusal)
 
@@ -464,8 +462,6 @@ class Source:
 
     def _document(self, first: bytes) -> bytes:
         """Return the whole document that begins with the line `first`, which was read already."""
-        if self.size is not None and self.size > self._max_bytes:
-            self._refuse_size()
         data = bytearray(first)
         while chunk := self._file.read(min(_CHUNK, max(1, self._max_bytes + 1 - len(data)))):
             data += chunk
@@ -527,13 +523,3 @@ def find_files(paths: Sequence[str]) -> list[str]:
         else:
             found.append(path)
     return list(dict.fromkeys(found))
-
-
-def _size(file: BinaryIO) -> int | None:
-    """Return how many bytes are left in a regular file, `None` where nobody can know."""
-    try:
-        status = os.fstat(file.fileno())
-        left = status.st_size - file.tell()
-    except (OSError, ValueError):
-        return None
-    return left if stat.S_ISREG(status.st_mode) and left > 0 else None

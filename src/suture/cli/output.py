@@ -1,4 +1,4 @@
-"""What a command writes and shows: outputs that are seen only when they are whole, and the screen.
+"""What a command writes and shows: outputs that are seen only when they are whole, the screen, and outlines on it.
 
 A file is written beside its target and then put in its place, so that there is never a part of one; a pipe or a
 terminal gets its bytes from a temporary file at the end. Text from a history is neutralised before it is shown.
@@ -10,15 +10,18 @@ import shutil
 import stat
 import sys
 import tempfile
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
-from suture._text import escape_json, visible
+from suture._text import escape_json, shorten_line, visible
 from suture.cli.files import Refusal, is_terminal, refusing
-from suture.cli.outline import Line
 from suture.repair import Report
+from suture.wires import Call, Result, Wire, argument_json, get_wire
+from suture.wires.fields import is_map
+from suture.wires.parts import Telling
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +35,9 @@ IN_MEMORY = 8 * 1024 * 1024
 _NEW_FILE = 0o666
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _RULE = "the provider's rule, and its source"
+_LABEL, _TEXT, _ARGUMENTS = 40, 72, 48
+_BESIDE = 2
+"""How many messages are shown beside a change."""
 
 
 # --- bytes ----------------------------------------------------------------------------------------
@@ -244,15 +250,14 @@ class Screen:
             table.add_row(str(change.index), _text((change.action, "yellow")), who, tokens, _text(place))
         self._console.print(table)
 
-    def history(self, title: str, *places: Sequence[Line]) -> None:
+    def history(self, title: str, *places: Sequence[str]) -> None:
         """Show a history in outline, or several places in it, with something between them."""
         self._print((title if self._console else f"{title}:", "bold"))
         for number, place in enumerate(places):
             if number:
                 self._print(("    …", "dim"))
             for line in place:
-                style = _DIFF_STYLES.get(line.mark, "")
-                self._print((f"  {line.mark} {_as_text(line)}", style), no_wrap=True, overflow="ellipsis")
+                self._print((f"  {line}", _DIFF_STYLES.get(line[0], "")), no_wrap=True, overflow="ellipsis")
 
     def _say_head(self, text: str, title: str, style: str) -> list[str]:
         """Show the first line of a text, and in plain text the others; return these, of which a good one has none."""
@@ -298,7 +303,87 @@ def _table(columns: Mapping[str, int | None]) -> "Table":
     return table
 
 
-def _as_text(line: Line) -> str:
-    said = f'"{line.text}"' if line.text else ""
-    rest = "  ".join(part for part in (line.carries, said) if part)
-    return f"{line.index:>3}  {line.role:<9}  {rest}".rstrip()
+# --- a history in outline -------------------------------------------------------------------------
+
+
+def outline(messages: Sequence[Any], wire: str) -> list[str]:
+    """Return a line for each message.
+
+    >>> outline([{"role": "user", "content": "hi"}], "openai-chat")
+    ['    0  user       "hi"']
+    """
+    speaker = get_wire(wire)
+    return [_line(speaker, message, index) for index, message in enumerate(messages)]
+
+
+def compare(before: Sequence[Any], after: Sequence[Any], wire: str) -> list[list[str]]:
+    """Return the outlines of the places at which a history and its repair differ, each with its neighbours.
+
+    `-` marks a message that a repair has moved, changed or removed, `+` what there is instead. What came back as
+    the same object, in the same order, is the same.
+
+    >>> user = {"role": "user", "content": "hi"}
+    >>> (place,) = compare([user], [user, {"role": "assistant", "content": "hello"}], "openai-chat")
+    >>> [line[0] for line in place]
+    [' ', '+']
+    """
+    rows, done, made = list[tuple[str, int]](), 0, 0
+    for old, new in [*_find_kept(before, after), (len(before), len(after))]:
+        rows += [*[("-", at) for at in range(done, old)], *[("+", at) for at in range(made, new)], (" ", new)]
+        done, made = old + 1, new + 1
+    rows.pop()
+    changed = [place for place, (mark, _) in enumerate(rows) if mark != " "]
+    near = {place + step for place in changed for step in range(-_BESIDE, _BESIDE + 1)} & set(range(len(rows)))
+    speaker, places = get_wire(wire), list[list[str]]()
+    for place in sorted(near):
+        if place - 1 not in near:
+            places.append([])
+        mark, index = rows[place]
+        places[-1].append(_line(speaker, (before if mark == "-" else after)[index], index, mark))
+    return places
+
+
+def _find_kept(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return where messages stood and stand that came back and kept their order, as many as there can be."""
+    stood: dict[int, list[int]] = {}
+    for place in range(len(before) - 1, -1, -1):
+        stood.setdefault(id(before[place]), []).append(place)
+    pairs = [(stood[id(message)].pop(), index) for index, message in enumerate(after) if stood.get(id(message))]
+    ends, chains = list[int](), list[Any]()  # of the rising rows of each length: the lowest end, and the row so far
+    for pair in pairs:
+        length = bisect_left(ends, pair[0])
+        chain = (pair, chains[length - 1] if length else None)
+        ends[length : length + 1], chains[length : length + 1] = [pair[0]], [chain]
+    found, kept = chains[-1] if chains else None, list[tuple[int, int]]()
+    while found is not None:
+        pair, found = found
+        kept.append(pair)
+    return kept[::-1]
+
+
+def _line(wire: Wire, message: Any, index: int, mark: str = " ") -> str:
+    view = wire.view(message)
+    telling = Telling(view.role)
+    wire.tell(message, telling)
+    carries = [_called(call) for call in view.calls] + [_answered(result) for result in view.results]
+    said = [" ".join(telling.texts[1:]), *[wire.result_text(result)[0] for result in view.results]]
+    kind = message.get("type") if is_map(message) else None
+    if not carries and isinstance(kind, str) and kind != "message":
+        carries = [f"({shorten_line(kind, _LABEL)})"]
+    text = shorten_line(" / ".join(part for part in said if part.strip()), _TEXT)
+    rest = "  ".join(part for part in (", ".join(carries), f'"{text}"' if text else "") if part)
+    return f"{mark} {index:>3}  {view.role:<9}  {rest}".rstrip()
+
+
+def _called(call: Call) -> str:
+    arguments = shorten_line(argument_json(call.arguments), _ARGUMENTS)
+    parts = ["calls", shorten_line(call.name, _LABEL) or "(no name)", arguments]
+    return " ".join(part for part in (*parts, "as", _id(call.id)) if part)
+
+
+def _answered(result: Result) -> str:
+    return f"answers {_id(result.id) if result.id or not result.name else shorten_line(result.name, _LABEL)}"
+
+
+def _id(text: str) -> str:
+    return shorten_line(text, _LABEL) or "(no id)"

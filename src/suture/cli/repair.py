@@ -19,8 +19,7 @@ import msgspec
 
 from suture._text import plural, visible
 from suture.cli.files import Conversation, Refusal, Source, complain, find_files, is_terminal, open_source
-from suture.cli.outline import compare
-from suture.cli.output import IN_MEMORY, Output, Outputs, Screen, keep_apart
+from suture.cli.output import IN_MEMORY, Output, Outputs, Screen, compare, keep_apart
 from suture.repair import check, repair, visible_json
 
 T = TypeVar("T")

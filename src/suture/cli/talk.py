@@ -58,7 +58,8 @@ class Talk:
             raise Refusal("a history is kept in a file, not in a stream", "--history -")
         if path is not None:
             self._seen = _state_of(path)
-            self.messages = _load(path, wire.name) if self._seen is not None else ()
+            is_written = self._seen is not None and self._seen[1]  # it may have been made, and never written
+            self.messages = _load(path, wire.name) if is_written else ()
             with Outputs() as outputs:
                 outputs.open(path)  # so that a place that cannot be written to is refused now
 
@@ -118,8 +119,6 @@ def _state_of(path: str) -> tuple[int, ...] | None:
 def _load(path: str, wire: str) -> Sequence[Any]:
     """Return the messages of a file; refuse what is no conversation of this wire."""
     with open_source(path) as source:
-        if source.size is None:
-            return ()  # made, and never written
         found = list(source)
         if len(found) > 1:
             raise Refusal(f"holds {len(found)} conversations; a chat continues one", path)
@@ -215,7 +214,7 @@ def make_agent(
         tools=tools,
         middlewares=[PatchToolCalls(), reduction, _Guard(talk)],
         on_max_iterations="answer",
-        format_tool_error=lambda error: _to_unicode(describe_error(error)),
+        format_tool_error=describe_error,
         model_retry_config=ModelRetryConfig(should_retry=_may_pass),
         checkpoint_store=store,
     )

@@ -21,7 +21,7 @@ from suture.kernel.run_state import RunState
 from suture.kernel.state import Execution
 from suture.messages import TokenUsage, ToolResult
 from suture.repair import repair
-from suture.stores import Store
+from suture.stores import Store, StoreError
 from suture.tokens import CharacterCounter
 from suture.wires import Wire, get_wire, sendable
 from suture.wires.parts import Telling
@@ -46,7 +46,6 @@ class Turn(msgspec.Struct):
     number: int
     start: int
     replied: int
-    message: int
     calls: list[Call]
     usage: dict[str, int] = {}
     retries: list[str] = []
@@ -105,12 +104,15 @@ async def show_run(store: Store, name: str) -> Run:
 
     What stands behind a record that cannot be read is left out, and `error` says so.
     """
-    records = await store.load(name)
+    try:
+        records = await store.load(name)
+    except StoreError as error:  # the other runs of the store can be seen
+        return Run(name, "", error=str(error))
     if not records:
         raise SutureError(f"there is no run {name!r} in this store")
     try:
         reader = _Reader(name, records)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the other runs of the store can be seen
+    except Exception as error:  # noqa: BLE001 - as above, whatever it is
         return Run(name, "", error=_fault(0, error), records=len(records))
     return reader.read()
 
@@ -230,10 +232,8 @@ class _Reader:
         if isinstance(change, journal.Changed) and change.fields.get("turn"):
             calls = self.run.wire.calls(self.messages[-1]) if self.messages else ()
             shown = [Call(call.name, call.id or "") for call in calls]
-            number, last = len(self.shown.turns) + 1, len(self.messages) - 1
-            self.turn = Turn(
-                number, self.time or time, time, last, shown, _usage(self.run.state.last_usage), self.retries
-            )
+            number, usage = len(self.shown.turns) + 1, _usage(self.run.state.last_usage)
+            self.turn = Turn(number, self.time or time, time, shown, usage, self.retries)
             self.retries = []
             self.shown.turns.append(self.turn)
         elif isinstance(change, journal.Put) and change.field == "started" and self.turn is not None:
