@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
@@ -244,6 +244,41 @@ def test_a_claim_that_was_cut_off_is_done_again(store: PostgresStore, monkeypatc
         lose_one_answer(monkeypatch, "query")
         assert await store.claim("run", "key", b"0") == Entry(0, b"0")
         assert await store.load("run") == [b"0"]
+
+    asyncio.run(use())
+
+
+LOST: dict[str, tuple[tuple[Any, ...], dict[str, list[bytes]]]] = {
+    "fork": (("run", 2, "new"), {"run": [b"0", b"1", b"2"], "new": [b"0", b"1"]}),
+    "replace": (("run", 3, [b"new"]), {"run": [b"new"]}),
+    "replace by as many": (("run", 3, [b"a", b"b", b"c"]), {"run": [b"a", b"b", b"c"]}),
+    "delete": (("run",), {"run": []}),
+    "acquire": (("run", "owner", 60), {"run": [b"0", b"1", b"2"]}),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_was_done_before_its_answer_was_lost_is_done_once(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, name: str
+):
+    real, lost = postgres._Session.transaction, list[str]()
+
+    @contextmanager
+    def losing(session: Any):
+        with real(session):
+            yield
+        if not lost:
+            lost.append(name)
+            session.close()
+            raise psycopg.OperationalError("the connection is lost")
+
+    async def use() -> None:
+        await store.append("run", 0, [b"0", b"1", b"2"])
+        monkeypatch.setattr(postgres._Session, "transaction", losing)
+        arguments, expected = LOST[name]
+        assert await getattr(store, name.split(maxsplit=1)[0])(*arguments) is (True if name == "acquire" else None)
+        assert lost == [name]
+        assert {run: await store.load(run) for run in expected} == expected
 
     asyncio.run(use())
 

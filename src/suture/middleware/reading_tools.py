@@ -193,11 +193,9 @@ class _Shelf:
             raise _Refused(f"{_quote(saved.path)} was saved where it can be written only; no tool here can read it")
         rest = b""
         try:
-            for backend in backends[:-1]:
-                if await is_taken(backend, saved.path):
-                    break
-            else:
-                backend = backends[-1]
+            others = [each for each in backends[1:] if await is_taken(each, saved.path)]
+            is_own = not others or await is_taken(backends[0], saved.path)
+            backend = backends[0] if is_own else others[0]
             async with closing(backend.read(saved.path)) as chunks:
                 async for chunk in chunks:
                     for start in range(0, len(chunk), _BIT):

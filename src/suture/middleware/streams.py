@@ -137,9 +137,7 @@ class TruncatingSink:
 
     def _begin(self) -> None:
         self._head: list[str] = []
-        self._held: list[str] = []
-        self._passed = self._held_length = 0
-        self._is_over = False
+        self._passed, self._held, self._is_over = 0, "", False
         self._path = self._error = ""
         self._extra: dict[str, Any] = {}
 
@@ -157,13 +155,21 @@ class TruncatingSink:
             await self._outer.write(passed)
         if self._is_over and self._upload is not None:
             await self._upload.write(text_of(piece))
-        elif not self._is_over and self._held and self._held_length > await self._notice_length():
-            self._is_over = True
-            backend = self._by.backend_of(self._call.name)
-            if backend is not None and not self._error:
-                self._upload = _Upload(backend, self._path)
-                await self._upload.write("".join([*self._head, *self._held]))
-            self._head, self._held = [], []
+        elif not self._is_over and self._held:
+            if not self._path and not self._error:  # once: the notice has it, and is as long as may be held back
+                try:
+                    self._path = await self._free_path()
+                except Exception as error:  # noqa: BLE001 - told in the notice
+                    self._note_error(error)
+            if len(self._held) > len(self._notice("")):
+                await self._go_over()
+
+    async def _go_over(self) -> None:
+        """Save from now on; what was held back is no longer needed."""
+        head, self._head, self._held, self._is_over = [*self._head, self._held], [], "", True
+        if not self._error:
+            self._upload = _Upload(self._by.backend_of(self._call.name), self._path)
+            await self._upload.write("".join(head))
 
     async def close(self) -> ToolResult:
         """End: say where the whole is, or pass on what was held back."""
@@ -186,6 +192,7 @@ class TruncatingSink:
 
     def _release(self) -> None:
         _CLAIMS.discard(self._claimed)
+        self._claimed = (0, "")
 
     def is_made_of(self, result: ToolResult) -> bool:
         """Tell whether a result is our whole, changed a little by a wrapper in between."""
@@ -193,26 +200,22 @@ class TruncatingSink:
         return self._is_over and self.whole is not None and fits and is_truncated_text(text_of(result))
 
     async def _finish(self, failure: str) -> None:
-        if self._is_over:
-            if self._upload is not None:
-                await self._close_upload(self._upload)
-            await self._outer.write(ToolResult((TextPart(self._notice(failure)),), extra=self._extra))
-        elif self._held:
-            await self._outer.write(ToolResult((TextPart("".join(self._held)),)))
+        upload, self._upload, call = self._upload, None, self._call
+        if upload is not None:
+            try:
+                await upload.close()
+            except Exception as error:  # noqa: BLE001 - told in the notice
+                self._note_error(error)
+            except BaseException:
+                await upload.abort()
+                raise
+            else:
+                saved = Saved(self._path, call.call_id, call.name, "trunc", upload.length)
+                self._extra = self._record.note_saved(saved)
+        text = self._notice(failure) if self._is_over else self._held
+        if text:
+            await self._outer.write(ToolResult((TextPart(text),), extra=self._extra))
         self._release()
-
-    async def _close_upload(self, upload: _Upload) -> None:
-        self._upload = None
-        try:
-            await upload.close()
-        except Exception as error:  # noqa: BLE001 - told in the notice
-            self._note_error(error)
-        except BaseException:
-            await upload.abort()
-            raise
-        else:
-            call = self._call
-            self._extra = self._record.note_saved(Saved(self._path, call.call_id, call.name, "trunc", upload.length))
 
     def _split(self, piece: ToolResult) -> ToolResult:
         """Return what of `piece` may pass; text beyond the limit is held back until there is too much of it."""
@@ -223,8 +226,7 @@ class TruncatingSink:
             elif not self._is_over:
                 room = self._by.max_length_for_trunc - self._passed
                 text, rest = part.text[:room], part.text[room:]
-                self._held += [rest] if rest else []
-                self._held_length += len(rest)
+                self._held += rest
                 if text or not part.text:
                     self._head.append(text)
                     self._passed += len(text)
@@ -232,24 +234,9 @@ class TruncatingSink:
         return replace(piece, parts=tuple(passed)) if self._held or self._is_over else piece
 
     def _notice(self, failure: str) -> str:
-        by = self._by
-        return streamed_text(
-            by.max_length_for_trunc,
-            self._path,
-            by.read_file_tool_name,
-            cast("Any", self._record.run().language),
-            unsaved=self._error,
-            failed=failure,
-        )
-
-    async def _notice_length(self) -> int:
-        """Return how long the notice will be: the path is decided here, once."""
-        if not self._path and not self._error:
-            try:
-                self._path = await self._free_path()
-            except Exception as error:  # noqa: BLE001 - told in the notice
-                self._note_error(error)
-        return len(self._notice(""))
+        by, language = self._by, cast("Any", self._record.run().language)
+        limit, reader = by.max_length_for_trunc, by.read_file_tool_name
+        return streamed_text(limit, self._path, reader, language, unsaved=self._error, failed=failure)
 
     async def _free_path(self) -> str:
         by, record, call = self._by, self._record, self._call

@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from itertools import product
@@ -99,32 +99,20 @@ class BackendContract(ABC):
             same(await read_all(backend, path), path.encode())
         same(await backend.paths(), sorted([*ODD_PATHS, *long]))
 
-    def test_what_cannot_be_a_path_is_refused(self) -> None:
+    @with_backend
+    async def test_what_cannot_be_a_path_is_refused(self, backend: FileBackend) -> None:
         """Every method says which and why, in few visible letters, and nothing happens."""
-        backend = self.make_backend()
-
-        async def use(path: str, reason: str) -> None:
+        for reason, path in [(reason, path) for reason, paths in NO_PATHS.items() for path in paths]:
             source = Source([b"x"])
-            calls: list[Callable[[], Coroutine[Any, Any, Any]]] = [
-                lambda: backend.write(path, "x"),
-                lambda: backend.write_stream(path, source),
-                lambda: backend.size(path),
-                lambda: backend.delete(path),
-                lambda: read_all(backend, path),
-            ]
-            if "empty" not in reason:  # as a prefix it is everything
-                calls.append(lambda: backend.paths(path))
-            for call in calls:
-                error = await refused(call(), StoreError)
+            calls: list[Any] = [("write", "x"), ("write_stream", source), ("size",), ("delete",), ("read",), ("paths",)]
+            for method, *rest in calls[: -1 if "empty" in reason else None]:  # as a prefix it is everything
+                call = getattr(backend, method)(path, *rest)
+                error = await refused(anext(call) if method == "read" else call, StoreError)
                 told = str(error)
                 same((error.__class__, reason in told), (StoreError, True))
                 same((told.isprintable(), len(told) < 300), (True, True))
             same((source.given, source.closed), (0, 1))
-
-        for reason, paths in NO_PATHS.items():
-            for path in paths:
-                asyncio.run(use(path, reason))
-        same(asyncio.run(backend.paths()), [])
+        same(await backend.paths(), [])
 
     @with_backend
     async def test_a_file_above_another_is_one_or_is_refused(self, backend: FileBackend) -> None:
@@ -171,9 +159,8 @@ class BackendContract(ABC):
             ]
             results = await asyncio.gather(*writers, return_exceptions=True)
             same([result for result in results if type(result) not in (NoneType, int, PathTakenError)], [])
-            won = [
-                content for content, result in zip(contents, results, strict=True) if type(result) is not PathTakenError
-            ]
+            outcomes = zip(contents, results, strict=True)
+            won = [content for content, result in outcomes if type(result) is not PathTakenError]
             same([await read_all(another, path)], won)
         same(await backend.paths(), ["/large", "/small"])
 
@@ -277,13 +264,12 @@ class BackendContract(ABC):
             same((await read_all(backend, path), source.closed), (b"sooner", 1))
         same(await backend.paths(), ["/large", "/small"])
 
-    def test_what_is_read_is_one_file_even_if_it_is_replaced_meanwhile(self) -> None:
+    @with_backend
+    async def test_what_is_read_is_one_file_even_if_it_is_replaced_meanwhile(self, backend: FileBackend) -> None:
         """The rest of the old one comes, or an error; never something of the new one."""
-
-        async def use(backend: FileBackend, path: str, size: int) -> None:
-            old, new = sample(size), bytes(size)
+        for path, size in (("/small", 3 * MEBIBYTE // 2), ("/large", 9 * MEBIBYTE)):
+            old, new, read = sample(size), bytes(size), b""
             await backend.write(path, old)
-            read = b""
             async with closing(backend.read(path)) as pieces:
                 try:
                     async for piece in pieces:
@@ -296,10 +282,6 @@ class BackendContract(ABC):
                 else:
                     same(read, old)
             same(await read_all(backend, path), new)
-
-        backend = self.make_backend()
-        asyncio.run(use(backend, "/small", 3 * MEBIBYTE // 2))
-        asyncio.run(use(backend, "/large", 9 * MEBIBYTE))
 
 
 async def _choose_steps(chance: Random) -> AsyncIterator[Step]:
@@ -334,13 +316,9 @@ class Source:
     """A stream that knows how much was taken from it, and how often it was closed."""
 
     def __init__(self, pieces: Sequence[bytes], *, error: Exception | None = None, waits: bool = False) -> None:
-        self._pieces = pieces
-        self._waits = waits
-        self.error = error
-        self.begun = asyncio.Event()
-        self.waiting = asyncio.Event()
-        self.given = 0
-        self.closed = 0
+        self._pieces, self._waits, self.error = pieces, waits, error
+        self.begun, self.waiting = asyncio.Event(), asyncio.Event()
+        self.given = self.closed = 0
 
     def __aiter__(self) -> "Source":
         return self
