@@ -26,7 +26,7 @@ MEDIA: Mapping[Any, str] = {
 """The parts and blocks that are not text, and which medium they hold."""
 USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: block for part, block, _ in _KINDS.values()}
 MODEL_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: made for part, _, made in _KINDS.values() if made}
-MEDIA_PARTS: tuple[Any, ...] = tuple(part for part in USER_BLOCKS if part in MEDIA)
+MEDIA_PARTS = (native.ImagePart, native.AudioPart, native.VideoPart, native.FilePart)
 _PARTS: Mapping[Any, Callable[..., Any]] = {block: part for part, block in USER_BLOCKS.items()}
 
 
