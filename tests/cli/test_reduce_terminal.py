@@ -1,4 +1,4 @@
-"""What people see of `suture reduce`: tables; and that nothing harmful gets to a terminal."""
+"""What people see of `suture reduce`: tables, progress; and that nothing harmful gets to a terminal."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.program import GOOD, TIMEOUT, environment, run, run_on_terminal, write_json
+from tests.cli.program import GOOD, TIMEOUT, environment, run, run_on_terminal, write_json, write_lines
 from tests.cli.reducing import LIMIT, LONG, files, output, rounds
 from tests.cli.test_streaming import MEASURED, MEGABYTE
 from tests.cli.test_terminal import COLOUR, EVIL, harmful, plain, without_rich
@@ -65,6 +65,20 @@ def test_without_a_file_to_write_to_the_plan_goes_to_the_terminal_beside_the_his
 def test_without_rich_a_terminal_gets_plain_text(tmp_path: Path, without_rich: dict[str, str]):
     path = write_json(tmp_path / "h.json", LONG)
     assert run_on_terminal("reduce", *LIMIT, path, variables=without_rich).out == run("reduce", *LIMIT, path).out
+
+
+def test_progress_on_many_conversations_is_drawn_on_the_terminal_and_taken_away(tmp_path: Path):
+    done = run_on_terminal("reduce", write_lines(tmp_path / "h.jsonl", [GOOD] * 400))
+    assert "100 conversations" in done.out
+    assert done.out.endswith("400 conversations, 0 to reduce\n")
+
+
+def test_progress_does_not_stand_in_the_way_of_plans(tmp_path: Path):
+    path = write_lines(tmp_path / "h.jsonl", [GOOD] * 150 + [LONG] + [GOOD] * 150)
+    shown = run_on_terminal("reduce", *LIMIT, path).out
+    assert "100 conversations" in shown
+    planned = next(line for line in shown.splitlines() if "line 151: " in line)
+    assert plain(planned).split("\r")[-1].startswith("line 151: openai-chat: ")
 
 
 def evil_history() -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What people see on a terminal: colours, tables, what changed; and that nothing harmful gets there."""
+"""What people see on a terminal: colours, tables, what changed, progress; and that nothing harmful gets there."""
 
 import json
 import os
@@ -18,6 +18,7 @@ from tests.cli.program import (
     turn,
     without,
     write_json,
+    write_lines,
 )
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -113,6 +114,33 @@ def test_a_terminal_that_knows_only_ascii_is_served_too(tmp_path: Path):
     assert done.status == 0
     assert done.out.isascii()
     assert r'"\u4eac\u90fd' in done.out
+
+
+def test_progress_on_many_conversations_is_drawn_on_the_terminal_and_taken_away(tmp_path: Path):
+    path = write_lines(tmp_path / "h.jsonl", [GOOD] * 400)
+    done = run_on_terminal("check", path)
+    assert "\r100 conversations, 25 %" in done.out
+    assert "\x1b[K" in done.out
+    assert plain(done.out).split("\r")[-1] == "400 conversations: 400 acceptable, 0 with findings\n"
+
+
+def test_progress_does_not_stand_in_the_way_of_findings(tmp_path: Path):
+    path = write_lines(tmp_path / "h.jsonl", [GOOD] * 150 + [DANGLING] + [GOOD] * 150)
+    shown = run_on_terminal("check", path).out
+    assert "100 conversations" in shown
+    finding = next(line for line in shown.splitlines() if "line 151" in line)
+    assert plain(finding).split("\r")[-1] == "line 151: openai-chat, profile openai-chat: 1 finding"
+
+
+@pytest.mark.parametrize("count", [3, 400])
+def test_a_pipe_sees_nothing_of_progress(tmp_path: Path, count: int):
+    done = run("check", write_lines(tmp_path / "h.jsonl", [GOOD] * count))
+    assert done == (0, f"{count} conversations: {count} acceptable, 0 with findings\n", "")
+
+
+def test_few_conversations_need_no_progress(tmp_path: Path):
+    done = run_on_terminal("check", write_lines(tmp_path / "h.jsonl", [GOOD] * 20))
+    assert done.out == "20 conversations: 20 acceptable, 0 with findings\n"
 
 
 def evil_history() -> list[dict]:

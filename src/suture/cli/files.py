@@ -11,6 +11,7 @@ A line, and a document, may have at most `max_bytes` bytes; a larger one is refu
 import json
 import math
 import operator
+import os
 import re
 import sys
 from argparse import Namespace
@@ -19,11 +20,12 @@ from contextlib import contextmanager, nullcontext
 from glob import glob
 from itertools import chain
 from pathlib import Path
+from time import monotonic
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO, TypeAlias, cast
 
 import msgspec
 
-from suture._text import visible
+from suture._text import plural, visible
 from suture.cli.transcripts import Line, recognise_format
 from suture.errors import ConfigError, InputError, SchemaVersionError, SutureError, UnknownWireError
 from suture.messages import SCHEMA_VERSION, check_plain, message_from_dict, message_to_dict
@@ -42,6 +44,8 @@ _LONGEST_PLACE = 160
 _NATIVE = ("message", "agentic")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SUFFIXES = (".json", ".jsonl")
+_MANY, _INTERVAL = 100, 0.1
+"""From how many conversations on it is shown how far a file is read, and how many seconds that stays."""
 _SIGNS = ("role", "type", "kind", "parts")
 _Numbered: TypeAlias = tuple[int, bytes]
 _decode = msgspec.json.Decoder().decode
@@ -360,7 +364,7 @@ class Bad(NamedTuple):
 
 
 class Source:
-    """An open file or pipe, to be iterated over: its conversations, one by one."""
+    """An open file or pipe, to be iterated over: its conversations, one by one. A terminal shows how far it is read."""
 
     def __init__(self, file: BinaryIO, name: str, asked: Namespace | None) -> None:
         options: dict[str, Any] = vars(asked) if asked else {}
@@ -371,6 +375,9 @@ class Source:
         """How many conversations were read and dealt with."""
         self.bad: list[Bad] = []
         """The lines that could not be read, and were left out."""
+        self._size, self._position = _size(file), 0
+        shows = not options.get("quiet") and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._shows_from, self._shown_at = _MANY if shows else sys.maxsize, 0.0
 
     def __iter__(self) -> Iterator[Conversation]:
         """Yield the conversations; raise `Refusal` at the first that cannot be read."""
@@ -379,9 +386,11 @@ class Source:
                 for conversation in self._read():
                     self.current = conversation._replace(file=self.name)
                     yield self.current
-                    self.count += 1
+                    self._step()
             except Refusal as refusal:
                 raise refusal.within(self.name) from None
+            finally:
+                self.pause()
 
     def tell_bad(self, fate: str = "") -> int:
         """Say which lines could not be read; return the exit status that comes of it.
@@ -392,6 +401,20 @@ class Source:
             what = "left out: only its beginning was written" if bad.torn else fate
             complain(visible(f"suture: {bad.refusal}; {what}"))
         return 2 if any(not bad.torn for bad in self.bad) else 0
+
+    def pause(self) -> None:
+        """Take away what is shown, for whoever is about to print."""
+        if self._shown_at:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown_at = 0.0
+
+    def _step(self) -> None:
+        """Count one conversation, and show how many there were."""
+        self.count += 1
+        if self.count >= self._shows_from and monotonic() - self._shown_at >= _INTERVAL:
+            part = f", {100 * self._position // self._size} %" if self._size else ""
+            print(f"\r{plural(self.count, 'conversation')}{part}", end="", file=sys.stderr, flush=True)
+            self._shown_at = monotonic()
 
     def _read(self) -> Iterator[Conversation]:
         lines = self._lines()
@@ -438,6 +461,7 @@ class Source:
         number = 0
         while line := self._file.readline(self._max_bytes + 2):
             number += 1
+            self._position += len(line)
             if number == 1:
                 line = line.removeprefix(_BOM)
             if len(line.rstrip(b"\r\n")) > self._max_bytes:
@@ -523,3 +547,11 @@ def find_files(paths: Sequence[str]) -> list[str]:
         else:
             found.append(path)
     return list(dict.fromkeys(found))
+
+
+def _size(file: BinaryIO) -> int:
+    """Return how many bytes a file has, 0 where nobody can know."""
+    try:
+        return os.fstat(file.fileno()).st_size
+    except OSError:
+        return 0

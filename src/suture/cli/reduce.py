@@ -57,6 +57,7 @@ def run(asked: Namespace) -> int:
             if plans is not None:
                 plans.write(msgspec.json.encode({"line": conversation.line, "plan": made.to_dict()}) + b"\n")
             elif screen is not None and (made.changed or not (applies or conversation.many)):
+                source.pause()
                 screen.plan(made, conversation.title)
             many, changed = conversation.many, changed + made.changed
             before, after = before + made.tokens_before, after + made.tokens_after

@@ -44,6 +44,7 @@ def run_check(asked: Namespace) -> int:
                     report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
                     many |= conversation.many
                     found += not report.acceptable
+                    source.pause()
                     if asked.json:
                         record = {"line": conversation.line, "report": report.to_dict()}
                         record = {"file": file, **record} if several else record
@@ -129,7 +130,7 @@ class _Job:
             screen = None if quiet else outputs.screen_beside(asked.output)
             for conversation in source:
                 self._pass_bad(source, history)
-                self._repair(conversation, history if diff is None else diff, done, screen)
+                self._repair(conversation, history if diff is None else diff, done, screen, source)
             self._pass_bad(source, history)
             if not asked.in_place or self._changed or self._passed:  # else the file stays, and there is nothing to say
                 if screen is not None:
@@ -147,7 +148,12 @@ class _Job:
         return max(status, 1 if self._unresolved or (asked.diff and self._changed) else 0)
 
     def _repair(
-        self, conversation: Conversation, target: Output | Screen, done: IO[bytes], screen: Screen | None
+        self,
+        conversation: Conversation,
+        target: Output | Screen,
+        done: IO[bytes],
+        screen: Screen | None,
+        source: Source,
     ) -> None:
         """Repair one conversation, write it, and show what was done."""
         asked = self._asked
@@ -164,6 +170,7 @@ class _Job:
             record |= {"line": conversation.line, "changed": repaired.changed, "report": repaired.report.to_dict()}
             done.write(msgspec.json.encode({**record, "pending": repaired.pending}) + b"\n")
         if screen is not None and not repaired.report.acceptable:
+            source.pause()
             screen.report(repaired.report, conversation.name if asked.several else conversation.title)
             viewed = repaired.changed and self._changed < _VIEWS
             if viewed and asked.output is not None and is_terminal(sys.stdout):
