@@ -114,11 +114,7 @@ class _Shelf:
             offset: The first entry to list, from 1.
         """
         most = self._most_of("ls")
-
-        async def listing() -> str:
-            return _list(self._all(), _bound(offset, 1), _room(most))
-
-        return await _answer(listing(), most)
+        return ToolResult((TextPart(_list(self._all(), _bound(offset, 1), _room(most))[:most]),))
 
     async def grep(
         self,
