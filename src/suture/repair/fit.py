@@ -105,7 +105,10 @@ class Fit:
         if self.last == "assistant" and self.wire.view(messages[start]).role != "assistant":
             self._drop_trailing_thinking()
         self._release()
-        self.out += messages[start : stop - 1]
+        if self.out:
+            self.out += messages[start : stop - 1]
+        else:
+            self.out = messages[start : stop - 1]
         self._hold_last(messages, start, stop)
 
     def _hold_last(self, messages: Sequence[Any], start: int, stop: int) -> None:

@@ -1,7 +1,7 @@
 """The ids of calls: where in a history they stand, and new ones that a provider accepts."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from suture.errors import ConfigError
@@ -34,17 +34,22 @@ class CallIndex:
         """The messages that were looked at, with lone surrogates replaced, and their views."""
         self._unusual = bytearray()
         """Which messages no glance has accepted."""
-        self._chunks: list[list[Key]] = []
-        """The ids of the first messages, and what else their calls may be meant by, so many messages each."""
+        self._chunks: dict[int, set[Key]] = {}
+        """The ids of calls, and what else these may be meant by, of so many messages each, where they were read."""
         self._names: set[Key] = set()
-        """All of them: most that are asked for are found nowhere."""
+        """Those of the first `_read` chunks together: most that are asked for are found nowhere."""
+        self._read = 0
+        self._near: tuple[int, list[Key]] = (start, [])
+        """Those between the last chunk and the place that was asked for last."""
         self._turn = (start, -1)
         """What was asked for a turn last, and what was found."""
         self._reference = sys.maxsize
 
     def note(self, part: range) -> None:
         """Note messages that no glance has accepted."""
-        del self._chunks[max(0, part.start - self._start) // _CHUNK :]
+        for number in range((part.start - self._start) // _CHUNK, (part.stop - self._start) // _CHUNK + 1):
+            self._chunks.pop(number, None)
+        self._read, self._near = 0, (self._start, [])
         self._unusual += bytes(max(0, part.stop - len(self._unusual)))
         self._unusual[part.start : part.stop] = b"\x01" * len(part)
         references = (place for place in part if self.wire.refers(self.messages[place]))
@@ -75,25 +80,34 @@ class CallIndex:
 
         With `aliases`, one that has this for its id, another id, or half of one.
         """
-        number = (before - self._start) // _CHUNK
-        for at in range(self._start + len(self._chunks) * _CHUNK, self._start + number * _CHUNK, _CHUNK):
-            self._chunks.append(self._list(at, at + _CHUNK))
-            self._names.update(self._chunks[-1])
+        number = last = (before - self._start) // _CHUNK
         start, stop = self._start + number * _CHUNK, before
-        names = self._list(start, stop)
-        if key not in names and key not in self._names:
-            return -1
+        if self._near[0] != before:
+            self._near = before, self._list(start, stop)
+        names: Collection[Key] = self._near[1]
+        if self._read and key not in names:
+            self._names.update(*map(self._read_chunk, range(self._read, last)))
+            self._read = max(self._read, last)
+            number = last if key in self._names else 0
         while key not in names or not (aliases or key in self._list(start, stop, aliases=False)):
             if not number:
+                self._names.update(*self._chunks.values())
+                self._read = last
                 return -1
             number, start, stop = number - 1, start - _CHUNK, start
-            names = self._chunks[number]
+            names = self._read_chunk(number)
         while stop - start > 1:
             middle = (start + stop) // 2
             late = key in self._list(middle, stop, aliases=aliases)
             start, stop = (middle, stop) if late else (start, middle)
         self.cost += (before - start) // 4
         return start
+
+    def _read_chunk(self, number: int) -> set[Key]:
+        if number not in self._chunks:
+            start = self._start + number * _CHUNK
+            self._chunks[number] = set(self._list(start, start + _CHUNK))
+        return self._chunks[number]
 
     def find_turn(self, before: int) -> int:
         """Return where the last message with calls stands before a place; -1 where there is none."""

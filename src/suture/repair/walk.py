@@ -81,6 +81,8 @@ class Walk:
         """What was looked at thoroughly, by the start of each of its parts."""
         self._starts: list[int] = []
         """Where those begin, in order."""
+        self._once = False
+        """Whether nothing will follow."""
         self._reset()
 
     def _reset(self) -> None:
@@ -131,6 +133,7 @@ class Walk:
 
     def run(self) -> None:
         """Walk all that is there, once."""
+        self._once = True
         self._walk(len(self.raw))
         unused = self.options.causes.keys() - set(self._answered)
         if unused:
@@ -192,7 +195,9 @@ class Walk:
         while place < stop:
             self._points.append((place, self._mark()))
             seen = self._glance(place, stop)
-            if seen > place:
+            if self._once and seen - place == len(self.raw):
+                self.fit.out = self.raw  # nothing is copied of what comes back as it is
+            elif seen > place:
                 self.fit.pass_by(self.raw, place, seen)
             else:
                 seen, glanced = self._visit(place), False
