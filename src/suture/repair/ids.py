@@ -1,14 +1,13 @@
 """The ids of calls: where in a history they stand, and new ones that a provider accepts."""
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from suture.errors import ConfigError
 from suture.profiles import IdForm
 from suture.wires import Key, SurrogateError, View, Wire, sendable
 
-_CHUNK = 256
 _TRIES = 100_000
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -22,7 +21,7 @@ class CallIndex:
     >>> from suture.wires import get_wire
     >>> item = {"type": "function_call", "call_id": "a|b", "name": "f", "arguments": "{}"}
     >>> index = CallIndex(get_wire("openai-responses"), [item])
-    >>> index.find("a|b", 1), index.find("b", 1), index.find("b", 1, aliases=True)
+    >>> index.find("a|b", 1), index.find("b", 1), index.find_alias("b", 1)
     (0, -1, 0)
     """
 
@@ -34,22 +33,20 @@ class CallIndex:
         """The messages that were looked at, with lone surrogates replaced, and their views."""
         self._unusual = bytearray()
         """Which messages no glance has accepted."""
-        self._chunks: dict[int, set[Key]] = {}
-        """The ids of calls, and what else these may be meant by, of so many messages each, where they were read."""
         self._names: set[Key] = set()
-        """Those of the first `_read` chunks together: most that are asked for are found nowhere."""
-        self._read = 0
-        self._near: tuple[int, list[Key]] = (start, [])
-        """Those between the last chunk and the place that was asked for last."""
+        """The ids of the first messages, and what else their calls may be meant by, once a search found nothing."""
+        self._lists: list[list[Key]] = []
+        """Some of them that nobody has asked for yet."""
+        self._read = start
+        """How many messages these are."""
+        self._known: dict[tuple[Key, int, bool], int] = {}
+        """What was found before."""
         self._turn = (start, -1)
         """What was asked for a turn last, and what was found."""
         self._reference = sys.maxsize
 
     def note(self, part: range) -> None:
         """Note messages that no glance has accepted."""
-        for number in range((part.start - self._start) // _CHUNK, (part.stop - self._start) // _CHUNK + 1):
-            self._chunks.pop(number, None)
-        self._read, self._near = 0, (self._start, [])
         self._unusual += bytes(max(0, part.stop - len(self._unusual)))
         self._unusual[part.start : part.stop] = b"\x01" * len(part)
         references = (place for place in part if self.wire.refers(self.messages[place]))
@@ -75,39 +72,26 @@ class CallIndex:
         """Tell whether something before a place refers to what the service keeps: no glance accepts that."""
         return self._reference < before
 
-    def find(self, key: Key, before: int, *, aliases: bool = False) -> int:
-        """Return where the last call of this key stands before a place; -1 where there is none.
+    def find(self, key: Key, before: int) -> int:
+        """Return where the last call of this key stands before a place; -1 where there is none."""
+        if (key, before, False) not in self._known:
+            place = self.find_alias(key, before)  # asked for both at once: most results that are asked for have neither
+            if place >= 0 and key not in self._list(place, place + 1, aliases=False):
+                place = self._search(key, place, aliases=False)
+            self._known[key, before, False] = place
+        return self._known[key, before, False]
 
-        With `aliases`, one that has this for its id, another id, or half of one.
-        """
-        number = last = (before - self._start) // _CHUNK
-        start, stop = self._start + number * _CHUNK, before
-        if self._near[0] != before:
-            self._near = before, self._list(start, stop)
-        names: Collection[Key] = self._near[1]
-        if self._read and key not in names:
-            self._names.update(*map(self._read_chunk, range(self._read, last)))
-            self._read = max(self._read, last)
-            number = last if key in self._names else 0
-        while key not in names or not (aliases or key in self._list(start, stop, aliases=False)):
-            if not number:
-                self._names.update(*self._chunks.values())
-                self._read = last
-                return -1
-            number, start, stop = number - 1, start - _CHUNK, start
-            names = self._read_chunk(number)
-        while stop - start > 1:
-            middle = (start + stop) // 2
-            late = key in self._list(middle, stop, aliases=aliases)
-            start, stop = (middle, stop) if late else (start, middle)
-        self.cost += (before - start) // 4
-        return start
-
-    def _read_chunk(self, number: int) -> set[Key]:
-        if number not in self._chunks:
-            start = self._start + number * _CHUNK
-            self._chunks[number] = set(self._list(start, start + _CHUNK))
-        return self._chunks[number]
+    def find_alias(self, name: Key, before: int) -> int:
+        """Return where the last call stands before a place that has this for its id, another id, or half of one."""
+        if (name, before, True) not in self._known:
+            may_stand = True
+            if self._read > self._start:  # all names are kept: most that are asked for are found nowhere
+                self._names.update(*self._lists, self._list(self._read, before))
+                self._lists = []
+                self._read = max(self._read, before)
+                may_stand = name in self._names
+            self._known[name, before, True] = self._search(name, before) if may_stand else -1
+        return self._known[name, before, True]
 
     def find_turn(self, before: int) -> int:
         """Return where the last message with calls stands before a place; -1 where there is none."""
@@ -118,8 +102,35 @@ class CallIndex:
         self._turn = before, place if place >= floor else found
         return self._turn[1]
 
+    def _search(self, name: Key, before: int, *, aliases: bool = True) -> int:
+        """Return the last place of a name before another place, looking at more and more; -1 where there is none."""
+        stop, size, found = before, 256, -1
+        read: list[list[Key]] = []
+        while stop > self._start and found < 0:
+            start = max(self._start, stop - size)
+            names = self._list(start, stop, aliases=aliases)
+            read.append(names)
+            if name in names:
+                if names.count(name) == 1:  # the names are spread evenly enough to guess where it stands
+                    about = start + (stop - start) * names.index(name) // len(names)
+                    close = max(start, about - 16), min(stop, about + 16)
+                    start, stop = close if name in self._list(*close, aliases=aliases) else (start, stop)
+                while stop - start > 1:
+                    middle = (start + stop) // 2
+                    late = name in self._list(middle, stop, aliases=aliases)
+                    start, stop = (middle, stop) if late else (start, middle)
+                found = start
+            stop, size = start, 4 * size
+        if found < 0 and aliases and self._read == self._start:
+            self._lists, self._read = read, before
+        self.cost += (before - found) // 4 if found >= 0 else 0
+        return found
+
     def _list(self, start: int, stop: int, *, aliases: bool = True) -> list[Key]:
-        """Return the ids of calls, and what else these may be meant by; what passed no glance is read by its views."""
+        """Return the ids of calls, and what else these may be meant by.
+
+        What passed a glance is read as plain as it is, the rest by its views.
+        """
         names: list[Key] = []
         while start < stop:
             unusual, plain = self._unusual.find(1, start, stop), self._unusual.find(0, start, stop)

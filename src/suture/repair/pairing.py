@@ -328,7 +328,7 @@ class _Assigning:
             halves = [reference.result._replace(id=half) for half in get_halves(reference.result.id)]
             names = [reference.key, *map(self.wire.key, halves)]
             for name in names:
-                self.parts.want(index.find(name, part.start, aliases=True))
+                self.parts.want(index.find_alias(name, part.start))
             if meant := [self.aliases[name] for name in names if name in self.aliases]:
                 number, reference.key = max(meant, key=itemgetter(0))
                 turn = turns[number]
