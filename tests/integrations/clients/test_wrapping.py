@@ -225,4 +225,4 @@ def test_what_is_no_client_of_the_sdk_is_refused():
         with pytest.raises(ConfigError, match="expected a client of the package anthropic, found OpenAI"):
             suture_anthropic.wrap(client)
         with pytest.raises(ConfigError, match="expected a client of the package openai, found Chat"):
-            suture_openai.wrap(client.chat)  # pyright: ignore[reportArgumentType] - what is tested
+            suture_openai.wrap(client.chat)

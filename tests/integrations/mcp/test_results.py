@@ -94,8 +94,8 @@ def test_a_medium_that_is_no_base64_is_told_in_words_for_every_provider_would_re
 
 
 def test_a_medium_is_what_its_type_says():
-    content = [ImageContent(data="AAAA", mime_type="application/pdf")]
-    (part,) = as_tool_result(CallToolResult(content=content)).parts
+    image = ImageContent(data="AAAA", mime_type="application/pdf")
+    (part,) = as_tool_result(CallToolResult(content=[image])).parts
     assert part == FilePart(base64_data="AAAA", mime_type="application/pdf")
 
 
