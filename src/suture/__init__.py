@@ -76,6 +76,8 @@ if TYPE_CHECKING:
     from suture.repair import repair as repair
     from suture.sessions import Session as Session
     from suture.sessions import recover as recover
+    from suture.stores import MemoryStore as MemoryStore
+    from suture.stores import SQLiteStore as SQLiteStore
     from suture.tools import RunContext as RunContext
     from suture.tools import Tool as Tool
     from suture.tools import exit_tool as exit_tool
@@ -98,6 +100,7 @@ _NAMES = {
     "middleware": "Compaction PatchToolCalls ToolReduction",
     "repair": "Cause Displaced Finding Pending Repaired Repairer Report check cuts repair",
     "sessions": "Session recover",
+    "stores": "MemoryStore SQLiteStore",
     "tools": "RunContext Tool exit_tool tool",
 }
 _HOMES = dict(sorted((name, room) for room, names in _NAMES.items() for name in names.split()))
@@ -111,6 +114,10 @@ class _Lazy(ModuleType):
 
     def __getattr__(self, name: str) -> object:
         home = _HOMES.get(name)
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415 - only a first use pays for it
+
+            return version("suture")
         if home is None:
             raise AttributeError(f"module 'suture' has no attribute {name!r}")
         from importlib import import_module  # noqa: PLC0415 - only a first use pays for it

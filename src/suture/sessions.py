@@ -56,9 +56,15 @@ class Session(Generic[Out]):
 
     @asynccontextmanager
     async def stream(self, input: Any, /, **options: Any) -> AsyncGenerator[Run[Out]]:  # noqa: A002 - the word for it
-        """Give the live run of an input, once its turn has come: `async with session.stream("…") as run`."""
+        """Give the live run of an input, once its turn has come: `async with session.stream("…") as run`.
+
+        An input that was run under its `key=` before raises `ResumeError`: `run` with that key returns its result.
+        """
         async with self._turn() as lease:
             await self._finish_what_was_left(lease, options)
+            key = options.get("key", "")
+            if key and await find_run(self.agent.spec, self.id, key) is not None:
+                raise ResumeError(f"the input with the key {key!r} was run already; session.run gives its result")
             async with self.agent.stream(input, checkpoint_id=self.id, **options).under(lease) as run:
                 yield run
 

@@ -1,6 +1,10 @@
-"""A package that is too old is named, with the release that is needed."""
+"""A package that is missing or too old is named, with the release that is needed."""
 
+import re
+import tomllib
+from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +39,22 @@ def test_a_client_of_an_old_release_is_refused(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(ConfigError, match=r"needs openai>=2.54, and openai 2.53.0 is installed"):
         wrap(openai.OpenAI(api_key="none"))
     check_version.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("extra", "module"),
+    [
+        ("langchain", "langchain.PatchToolCallsMiddleware"),
+        ("pydantic-ai", "pydantic_ai.PatchToolCalls"),
+        ("openai-agents", "openai_agents.PatchToolCalls"),
+        ("google-adk", "google_adk.PatchToolCalls"),
+        ("strands", "strands.PatchToolCalls"),
+        ("agent-framework", "agent_framework.PatchToolCalls"),
+    ],
+)
+def test_a_guest_without_its_framework_says_what_to_install(extra: str, module: str):
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
+    (needed,) = project["optional-dependencies"][extra]
+    room, name = module.split(".")
+    with pytest.raises(ConfigError, match=re.escape(f"which is not installed: pip install '{needed}'")):
+        getattr(import_module(f"suture.integrations.{room}"), name)

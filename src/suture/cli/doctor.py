@@ -91,6 +91,9 @@ def run(asked: Namespace) -> int:
         status = go_through(list(_find(asked.paths)), examine)
         if not asked.json:
             screen.say(f"{plural(count, 'session')}: {count - broken} sound, {broken} broken")
+            if not count and not asked.paths:
+                folders = ", ".join(str(known.folder) for known in FORMATS)
+                screen.say(f"looked in {folders} and for opencode; suture doctor FILE|FOLDER looks elsewhere")
         outputs.publish()
     return max(status, 1 if broken else 0)
 
@@ -135,7 +138,7 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
         known = recognise_format(lines)
     if known is None:
         if asked.paths:
-            raise Refusal("not a session of a known agent", str(path))
+            raise Refusal("not a session of a known agent; try suture check", str(path))
         return
     with _refused(known.name, path):
         report, copy = _File(known, data, lines).repair(asked.language)

@@ -13,8 +13,7 @@ from inspect import isawaitable
 from operator import is_
 from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
-from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
-
+from suture._extras import import_extra
 from suture.errors import ConfigError
 from suture.integrations.clients import OpenCalls, id_of
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
@@ -25,6 +24,12 @@ from suture.wires import MARK, Call, Form, Piece, Result, ResultEdit, View
 from suture.wires.fields import given, is_list, json_text, text_of, word
 from suture.wires.parts import Telling
 from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
+
+try:
+    from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
+except ModuleNotFoundError:
+    import_extra("agent_framework", "agent-framework-core>=1.13")  # says how to install it
+    raise
 
 __all__ = ["wrap"]
 

@@ -13,17 +13,23 @@ from dataclasses import dataclass, field
 from operator import is_
 from typing import Any, Unpack
 
-from google.adk.agents.callback_context import CallbackContext
-from google.adk.agents.invocation_context import InvocationContext
-from google.adk.events import Event
-from google.adk.models.llm_request import LlmRequest
-from google.adk.plugins.base_plugin import BasePlugin
-from google.genai.types import Content, FunctionCall, FunctionResponse, Part
 from msgspec.structs import replace
 
+from suture._extras import import_extra
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
 from suture.profiles import get_profile, profile_for, profile_of
 from suture.repair import Report, run_repair
+
+try:
+    from google.adk.agents.callback_context import CallbackContext
+    from google.adk.agents.invocation_context import InvocationContext
+    from google.adk.events import Event
+    from google.adk.models.llm_request import LlmRequest
+    from google.adk.plugins.base_plugin import BasePlugin
+    from google.genai.types import Content, FunctionCall, FunctionResponse, Part
+except ModuleNotFoundError:
+    import_extra("google.adk", "google-adk>=2.11")  # says how to install it
+    raise
 
 __all__ = ["PatchToolCallsPlugin"]
 

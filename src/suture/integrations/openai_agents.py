@@ -15,14 +15,10 @@ from functools import partialmethod
 from inspect import signature
 from typing import Any, Unpack, cast
 
-import agents
-from agents import RunContextWrapper, Session, TResponseInputItem
-from agents.memory import OpenAIResponsesCompactionSession
-from agents.run import CallModelData, CallModelInputFilter, ModelInputData
-from agents.tracing import custom_span, get_current_trace
 from msgspec.structs import replace
 
 from suture._aio import settle
+from suture._extras import import_extra
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.profiles import Profile, get_profile, profile_for, profile_of
@@ -30,6 +26,16 @@ from suture.providers import KEPT
 from suture.providers.openai_responses.wire import OpenAIResponsesWire
 from suture.wires import Call
 from suture.wires.fields import get, put, word
+
+try:
+    import agents
+    from agents import RunContextWrapper, Session, TResponseInputItem
+    from agents.memory import OpenAIResponsesCompactionSession
+    from agents.run import CallModelData, CallModelInputFilter, ModelInputData
+    from agents.tracing import custom_span, get_current_trace
+except ModuleNotFoundError:
+    import_extra("agents", "openai-agents>=0.22.1")  # says how to install it
+    raise
 
 __all__ = ["PatchToolCalls", "PatchedSession"]
 

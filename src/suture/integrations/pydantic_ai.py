@@ -10,16 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Unpack, cast
 
-from pydantic_ai import ModelRequestContext, RunContext, UserPromptNode, exceptions
-from pydantic_ai import messages as parts
-from pydantic_ai.capabilities import AbstractCapability, AgentNode, CapabilityOrdering
-from pydantic_ai.direct import model_request
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
-from pydantic_ai.models import Model
-from pydantic_ai.models.fallback import FallbackModel
-from pydantic_ai.models.wrapper import WrapperModel
-
 from suture._aio import settle
+from suture._extras import import_extra
 from suture.integrations.compaction import GuestRequest
 from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.integrations.objects import ObjectWire, with_fields
@@ -31,6 +23,19 @@ from suture.wires import MARK, Call, Form, Piece, Result, ResultEdit, View
 from suture.wires.fields import given, is_map, json_text, text_of
 from suture.wires.parts import Telling
 from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
+
+try:
+    from pydantic_ai import ModelRequestContext, RunContext, UserPromptNode, exceptions
+    from pydantic_ai import messages as parts
+    from pydantic_ai.capabilities import AbstractCapability, AgentNode, CapabilityOrdering
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart, UserPromptPart
+    from pydantic_ai.models import Model
+    from pydantic_ai.models.fallback import FallbackModel
+    from pydantic_ai.models.wrapper import WrapperModel
+except ModuleNotFoundError:
+    import_extra("pydantic_ai", "pydantic-ai-slim>=2.60")  # says how to install it
+    raise
 
 __all__ = ["Compaction", "PatchToolCalls"]
 

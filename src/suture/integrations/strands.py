@@ -9,16 +9,21 @@ from operator import is_
 from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
-from strands import Agent, Plugin
-from strands.hooks import AfterToolCallEvent, AgentInitializedEvent, HookOrder, MessageAddedEvent
-from strands.middleware import InvokeModelContext, InvokeModelStage, MiddlewareNext, TypedEvent
-from strands.session.repository_session_manager import RepositorySessionManager
-from strands.types.content import Message
-from strands.types.tools import ToolResult
-
+from suture._extras import import_extra
 from suture.integrations.guest import GuestOptions, Options, repair_history, repair_request
 from suture.profiles import get_profile, profile_for, profile_of
 from suture.wires.fields import get, is_list
+
+try:
+    from strands import Agent, Plugin
+    from strands.hooks import AfterToolCallEvent, AgentInitializedEvent, HookOrder, MessageAddedEvent
+    from strands.middleware import InvokeModelContext, InvokeModelStage, MiddlewareNext, TypedEvent
+    from strands.session.repository_session_manager import RepositorySessionManager
+    from strands.types.content import Message
+    from strands.types.tools import ToolResult
+except ModuleNotFoundError:
+    import_extra("strands", "strands-agents>=1.62")  # says how to install it
+    raise
 
 __all__ = ["PatchToolCalls"]
 

@@ -218,6 +218,9 @@ def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
     """Return the answers by interrupt ids: one alone is for the one interrupt, a call id for that call's."""
     state, waiting = run.state, run.state.waiting
     answers: dict[str, Any] = {}
+    if state.outcome == "finished":
+        name = f"checkpoint {run.checkpoint_id!r}" if run.checkpoint_id else "the run"
+        raise ResumeError(f"{name} has finished; to continue the conversation, run the agent with this checkpoint_id")
     if start.answer is not NOTHING:
         if not waiting:
             raise ResumeError("this run does not wait for an answer; to go on where it stopped, resume it without one")
@@ -244,8 +247,6 @@ def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
     An answer that was given before may be given again: whoever gave it may not have learned what came of it.
     """
     state, name = run.state, f"checkpoint {run.checkpoint_id!r}" if run.checkpoint_id else "the run"
-    if state.outcome == "finished":
-        raise ResumeError(f"{name} has finished; to continue the conversation, run the agent with this checkpoint_id")
     for address, data in given.items():
         if address not in state.asked:
             waits = ", ".join(state.waiting) or "nothing"

@@ -228,11 +228,13 @@ class ToolSender:
         self._send(events.ToolRetried)
 
     def finished(self, result: ToolResult, *, directly: bool) -> None:
-        """Send the whole result; a call that a wrapper answered begins with it."""
+        """Send the whole result; a call that a wrapper answered begins with it, one that was not approved never did."""
         run = self.frame.run
         if self.shown is None and not self.has_started and run.spec.stack.sends_tool_events:
             return  # it never came to the place that sends
-        self.started()
+        tool = run.tools.get(self.frame.tool)
+        if tool is None or not tool.requires_approval:
+            self.started()
         result = run.spec.shown(self.shown or result)
         message_id = f"{run.address}/{self.frame.place}"
         self._send(

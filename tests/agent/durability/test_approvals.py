@@ -35,10 +35,12 @@ def test_an_approval_runs_the_tool_or_rejects_the_call(store: AnyStore, answer: 
     async def scene():
         paused = await agent.run("go", checkpoint_id="k")
         assert (paused.outcome, ran) == (Outcome.INTERRUPTED, [])
-        done = await agent.resume("k", answers={paused.interrupts[0].id: answer})
+        async with agent.stream(resume="k", answers={paused.interrupts[0].id: answer}) as run:
+            sent = [type(event).__name__ async for event in run]
+            done = await run.result()
         assert results(done.messages) == [("c1", text)]
         assert results(model.requests[1].messages) == [("c1", text)]
-        assert len(ran) == runs
+        assert (len(ran), sent.count("ToolStarted"), sent.count("ToolFinished")) == (runs, runs, 1)
 
     play(scene())
 

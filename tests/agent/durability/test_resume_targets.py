@@ -248,9 +248,10 @@ def test_a_finished_checkpoint_is_refused(store: AnyStore):
         paused = await agent.run("go", checkpoint_id="k")
         await agent.resume("k", answers={paused.interrupts[0].id: 1})
         before = await journals(store)
-        for answers in ({}, {paused.interrupts[0].id: 1}):
-            with pytest.raises(ResumeError, match="'k'"):
-                await agent.resume("k", answers=answers)
+        given: tuple[dict[str, Any], ...] = ({}, {"answers": {paused.interrupts[0].id: 1}}, {"answer": 1})
+        for answer in given:
+            with pytest.raises(ResumeError, match="checkpoint 'k' has finished"):
+                await agent.stream(resume="k", **answer).result()
         assert await journals(store) == before
         assert (desk.effects, len(model.requests)) == ([(1, 1)], 2)
 

@@ -47,6 +47,12 @@ def test_an_input_that_was_run_under_a_key_is_not_run_again():
         for key, output, messages in (("message-1", "answer 1", 2), ("message-2", "answer 2", 4)):
             late = await session.run("pay", key=key)
             assert (late.output, len(late.messages)) == (output, messages)
+        async with session.stream("pay", key="message-3") as run:
+            assert (await run.result()).output == "answer 3"
+        with pytest.raises(ResumeError, match="the input with the key 'message-3' was run already"):
+            async with session.stream("pay", key="message-3"):
+                pass
+        assert (await session.run("pay", key="message-3")).output == "answer 3"
 
     asyncio.run(main())
 

@@ -65,8 +65,21 @@ def test_a_wrong_retry_is_refused_when_it_is_made(wrong: dict[str, Any]):
 
 
 @pytest.mark.parametrize(
-    "name", ["wrap_text", "before_save", "after_load", "wrap_line", "before_model", "after_agents"]
+    ("name", "meant"),
+    [
+        ("before_model", "before_model_rewrite_state"),
+        ("after_model", "after_model_rewrite_state"),
+        ("after_agents", "after_agent"),
+        ("wrap_tool_calls", "wrap_tool_call"),
+    ],
 )
+def test_a_misspelt_hook_is_refused(name: str, meant: str):
+    own = type("Own", (ChatModelAgentMiddleware,), {name: lambda *_: None})
+    with pytest.raises(ConfigError, match=f"Own.{name} is no hook and is never called; is it {meant}?"):
+        ChatModelAgent(model=ScriptedModel([]), middlewares=[own()])
+
+
+@pytest.mark.parametrize("name", ["wrap_text", "before_save", "after_load", "before_all", "wrap_line", "on_tool_call"])
 def test_a_helper_method_may_have_any_name(name: str):
     own = type("Own", (ChatModelAgentMiddleware,), {name: lambda *_: None})
     assert ChatModelAgent(model=ScriptedModel(["hi"]), middlewares=[own()]).run_sync("go").output == "hi"

@@ -265,7 +265,7 @@ def test_a_tool_that_asks_for_approval_runs_only_after_a_yes(harbour: Harbour, a
         terminal.enter(answer)
         terminal.see("you>", 2)
         assert told in terminal.screen()
-        assert terminal.screen().count("-> buy") == 1
+        assert terminal.screen().count("-> buy") == (answer == "yes")
     assert run("check", harbour.history).status == 0
 
 

@@ -7,6 +7,8 @@ it takes the place of deepagents' own class of that name.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from suture._extras import import_extra
+
 if TYPE_CHECKING:
     from suture.integrations.langchain.compaction import CompactionMiddleware
     from suture.integrations.langchain.patch import PatchToolCallsMiddleware
@@ -25,4 +27,5 @@ def __getattr__(name: str) -> Any:
     """Load a middleware when it is asked for: the messages alone need nothing but langchain-core."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_extra("langchain", "langchain>=1.4.4")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
