@@ -264,7 +264,7 @@ def compile_stack(
             older.append((at, item))
         elif isinstance(item, ChatModelAgentMiddleware):
             newer.append((at, cast("Any", item)))
-            _check_names(type(newer[-1][1]))
+            _check_names(newer[-1][1])
         else:
             hint = "; pass an instance, not the class" if isinstance(item, type) else ""
             raise ConfigError(f"middlewares[{at}] is {item!r}, not a ChatModelAgentMiddleware{hint}")
@@ -295,16 +295,16 @@ def compile_stack(
     )
 
 
-def _check_names(middleware: type[Any]) -> None:
+def _check_names(middleware: object) -> None:
     """Raise `ConfigError` for a method that is a hook but for its spelling, or is called as another kit's hook."""
     hooks = vars(ChatModelAgentMiddleware)
-    for name in dir(middleware):
+    for name in dir(type(middleware)):
         if name.startswith(("before_", "after_", "wrap_")) and name not in hooks:
             from difflib import get_close_matches  # noqa: PLC0415 - hardly any has such a method
 
             meant = [f"{name}_rewrite_state", *get_close_matches(name, hooks, n=1, cutoff=0.9)][-1]
             if meant in hooks:
-                raise ConfigError(f"{middleware.__name__}.{name} is no hook and is never called; is it {meant}?")
+                raise ConfigError(f"{type(middleware).__name__}.{name} is no hook and is never called; is it {meant}?")
 
 
 def _overriding(middlewares: Sequence[tuple[int, Any]], *methods: str) -> tuple[Hook, ...]:
