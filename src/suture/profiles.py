@@ -320,6 +320,8 @@ def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
             if name not in profile.wires:
                 raise ConfigError(f"rule {rule.id}: {profile.name} has no rules for the wire {name!r}")
         wires = [get_wire(name) for name in rule.wires or profile.wires if name not in GUESTS]
+        if "missing-field" in rule.problems and not profile.field:
+            raise ConfigError(f"rule {rule.id}: {profile.name} names no field")
         for problem in rule.problems:
             unable = [wire.name for wire in wires if problem not in wire.operations]
             if unable and (rule.wires or len(unable) == len(wires)):

@@ -103,6 +103,7 @@ NO_MESSAGES = [
         ", line 2, message 0: unknown role 'wizard'; ",
     ),
     case("escapes in a role", '[{"role":"\\u001b[31m\\u009b","content":"x"}]', r"unknown role '\x1b[31m\x9b'; "),
+    case("a type of a wrong type", '[{"type":["x"]}]', ", message 0: "),
     case("a content of a wrong type", '[{"role":"user","content":5}]', ", message 0"),
     case(
         "calls of a wrong type",

@@ -64,6 +64,7 @@ def test_a_rule_of_structure_cannot_be_left_out(structural: str) -> None:
         (lambda: IdForm(pattern="["), "is no pattern"),
         (lambda: IdForm(pattern="[a-z]+", scope="room"), "unknown scope 'room'"),
         (lambda: Profile.extend("openai-chat", name="mine", names="["), "is no pattern"),
+        (lambda: Profile.extend("openai-chat", name="mine", rules=[rule("missing-field", "fill")]), "names no field"),
         (lambda: Profile.extend("openai-chat", name="mine", rules=["mine"]), "a list of Rule"),  # pyright: ignore[reportArgumentType]
         (lambda: Profile.extend("openai-chat", name="mine", ids="[a-z]+"), "an IdForm"),  # pyright: ignore[reportArgumentType]
     ],
@@ -130,6 +131,16 @@ def test_a_repair_obeys_an_added_rule() -> None:
     for message in given:
         grown.extend([message])
     assert list(grown.messages) == list(fixed.messages)
+
+
+@pytest.mark.parametrize("problem", ["tool-then-user", "model-first"])
+@pytest.mark.parametrize("wire", ["anthropic", "openai-chat", "openai-responses"])
+def test_a_repair_obeys_an_added_rule_that_no_other_profile_of_the_wire_has(wire: str, problem: str) -> None:
+    mine = Profile.extend(wire, name="mine", rules=[rule(problem, "bridge")])
+    given = history(wire, turn(asks("a", "1")), result("a", "42"), user("next"))
+    untouched(wire, given)
+    report = suture.check(given, wire=wire, profile=mine)
+    assert [(finding.problem, finding.rule) for finding in report.findings] == [(problem, "mine.own")]
 
 
 def test_a_repair_gives_ids_of_the_wanted_form() -> None:

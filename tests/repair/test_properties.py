@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import suture
 from suture.messages import History
 from suture.profiles import PROFILES, get_profile
-from suture.repair import Cause, Follower, make_options, placeholder_text
+from suture.repair import Cause, Follower, is_whole, make_options, placeholder_text
 from suture.repair.walk import Walk
 from suture.wires import WIRES, get_wire
 from tests.histories import Step, atoms, flat, write
@@ -180,6 +180,13 @@ def test_a_follower_agrees_with_repair_at_every_step_however_the_history_grows_o
             size = data.draw(st.integers(1, left))
             new = messages[len(grown) : len(grown) + size]
             grown = History([*grown, *new]) if data.draw(st.booleans()) else grown.extend(new)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_the_model_says_next_is_whole_at_a_glance_on_any_wire(wire: str) -> None:
+    said: list[Step] = [("user", "hi"), ("turn", [("a", "f", "{}")]), ("result", "a", "f", "42"), ("say", "done")]
+    assert is_whole(get_wire(wire), write(wire, said), 1)
+    assert not is_whole(get_wire(wire), write(wire, said[:2]), 1)
 
 
 def assert_one_path(wire: str, profile: str, messages: list[Any], **options: Any) -> None:

@@ -74,3 +74,12 @@ def test_a_result_behind_the_next_turn_is_late_where_a_provider_wants_results_be
     assert suture.repair(items, wire="openai-responses").messages is items
     fixed = suture.repair(items, wire="openai-responses", profile="deepseek")
     assert fixed.messages == [first, second, a, b, next_turn, c]
+
+
+def test_reasoning_goes_with_what_it_produced_if_that_goes_or_loses_its_id() -> None:
+    ask = {"role": "user", "content": "hi"}
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": []}
+    said = {"type": "message", "role": "assistant", "id": "msg_1", "content": [{"type": "output_text", "text": "ok"}]}
+    again = {key: value for key, value in said.items() if key != "id"}
+    assert suture.repair([said, reasoning, said]).messages == [said, again]
+    assert suture.repair([ask, reasoning, {**said, "content": []}]).messages == [ask]

@@ -222,7 +222,7 @@ class _Claude(Format):
 
 def _said(record: Record) -> Any:
     """Return the message of a record that the model would be sent."""
-    if record.get("type") not in {"user", "assistant"} or record.get("isApiErrorMessage"):
+    if record.get("type") not in ("user", "assistant") or record.get("isApiErrorMessage"):
         return None
     message: Any = record.get("message")
     return message if is_map(message) and message.get("model") != "<synthetic>" else None
@@ -243,7 +243,7 @@ class _Codex(Format):
     def claims(self, record: Record) -> bool:
         kind, payload = record.get("type"), record.get("payload")
         old = "instructions" in record and "id" in record and "timestamp" in record
-        return old or (kind in {"session_meta", "response_item", "turn_context"} and is_map(payload))
+        return old or (kind in ("session_meta", "response_item", "turn_context") and is_map(payload))
 
     def select(self, lines: Sequence[Line]) -> list[Member]:
         """Return the items since the last compaction, after what that one left, without turns that were taken back."""

@@ -413,15 +413,14 @@ class Fit:
                 self._replace(item, better)
 
     def _fit_message(self, item: Record) -> None:
-        self._watch_items(item)
         self._mend(item)
+        self._watch_items(item)
         if "repeated-document" in self.rules:
             better = self.wire.name_documents(item.message, self.documents)
             if better is not item.message and self._find("repeated-document", item, "renamed"):
                 self._replace(item, better)
         view = item.view
-        empty = view.empty and not view.signed and "empty-message" in self.rules
-        if empty and self._find("empty-message", item, "dropped"):
+        if self._is_nothing(item) and self._find("empty-message", item, "dropped"):
             return
         apart = "trailing-text" in self.rules and bool(view.results) and view.loose
         wire = self.wire
@@ -441,23 +440,24 @@ class Fit:
             return
         self._put(item)
 
+    def _is_nothing(self, item: Record) -> bool:
+        return item.view.empty and not item.view.signed and "empty-message" in self.rules
+
     def _watch_items(self, item: Record) -> None:
-        """Keep what stands between reasoning and what it produced out, and give no item id twice."""
-        if self._reasoning and not self.wire.wants_follower(item.message):
-            if self.wire.can_follow(item.message):
-                reasoning, self._reasoning = self._reasoning, []
-                for thought in reasoning:
-                    self._put(thought)
-            else:
-                self._drop_reasoning()
-        if "repeated-item" not in self.rules:
-            return
-        item_id = self.wire.item_id(item.message)
+        """Give no item id twice, and keep what stands between reasoning and what it produced out."""
+        item_id = self.wire.item_id(item.message) if "repeated-item" in self.rules else ""
         if item_id and item_id in self.items:
             if self._find("repeated-item", item, "" if item.view.signed else "its item id left out"):
                 self._replace(item, self.wire.without_item_id(item.message))
         elif item_id:
             self.items[item_id] = None
+        if self._reasoning and not self.wire.wants_follower(item.message):
+            if self.wire.can_follow(item.message) and not self._is_nothing(item):
+                reasoning, self._reasoning = self._reasoning, []
+                for thought in reasoning:
+                    self._put(thought)
+            else:
+                self._drop_reasoning()
 
     def _drop_reasoning(self) -> None:
         reasoning, self._reasoning = self._reasoning, []

@@ -159,10 +159,11 @@ class Follower:
         self._make: Callable[..., Repairer[Any]] = partial(Repairer, wire=wire, profile=self._profile, **options)
         self._repairer: Repairer[Any] | None = None
         """What repairs it; made when a glance is not enough."""
-        self._demands = make_demands(self._profile, self._profile.rules_for(self._wire), {}, {})
+        rules = self._profile.rules_for(self._wire)
+        self._demands = make_demands(self._profile, rules, {}, {})
         self._history = self._repaired = self._sent = History[Any]()
         """What was looked at last, what the repairer knows of that, and what was sent in its place."""
-        self._clean = self._wire.glances(fits=self._profile.has_fit)
+        self._clean = self._wire.glances(rules, fits=self._profile.has_fit)
         """Whether nothing was amiss so far, and what is new can be glanced at."""
         self._last = ""
 

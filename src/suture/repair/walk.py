@@ -72,7 +72,6 @@ class Walk:
     def __init__(self, wire: Wire, profile: Profile, options: PairOptions, raw: list[Any]) -> None:
         self.wire, self.profile, self.options, self.raw = wire, profile, options, raw
         self._set_like = wire.set_like and not profile.adjacent
-        self.glances = wire.glances(fits=profile.has_fit)
         self._plain = raw
         """What a glance looks at: outlines of the messages, once there was one that holds an SDK's objects."""
         self._index = CallIndex(wire, raw)
@@ -84,6 +83,7 @@ class Walk:
         self._once = False
         """Whether nothing will follow."""
         self._reset()
+        self.glances = wire.glances(self.fit.rules, fits=profile.has_fit)
 
     def _reset(self) -> None:
         self.fit = Fit(self.wire, self.profile, self.options.language, self._starts_with_user)

@@ -255,9 +255,12 @@ class Turns(NamedTuple):
 def glance_at_turns(messages: Sequence[Any], start: int, demands: Demands, turns: Turns) -> int:
     """Return how far roles alternate, and every turn has its results in the next message, at a glance."""
     place, (model, user, role, field, read_calls, are_answered, say, lone, foreign) = start, turns
-    expected = model if demands.last in {"user", "results"} else user
+    is_open = not demands.last and "model-first" not in demands.problems  # nobody asks who spoke before
     rest = iterate(messages, start, demands.stop)
     try:
+        first = messages[start]
+        goes_on = is_open and (first if first.__class__ is dict else first.__dict__)[role] == model
+        expected = model if goes_on or demands.last in {"user", "results"} else user
         for message in rest:
             fields = message if message.__class__ is dict else message.__dict__
             speaker, blocks = fields[role], fields[field]

@@ -1,14 +1,14 @@
 """What a wire is: how one message type is seen, changed and made.
 
 The engines touch messages through this interface only, so each of them is written once. Two methods
-are hot: `skip`, where a wire has it, and `view`. Everything else runs only where something is wrong.
+are hot: `glance`, where a wire has it, and `view`. Everything else runs only where something is wrong.
 
 A wire never mutates what it is given, never recurses into what it does not know, and keeps unknown
 fields and blocks as they are.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -38,7 +38,7 @@ class Wire(ABC):
     `set_like`: a result may stand anywhere after its call.
     `named_results`: a result carries the name of its tool.
     `bundled`: all results of a turn travel in one message. `text_arguments`: arguments are the text of a JSON
-    object, not the object. `glances_at_rules`: a glance knows every rule of a profile, not only structure.
+    object, not the object. `glances_at_rules`: a glance knows the rules of a profile, not only structure.
     `has_fields`: its messages are dicts, or objects of an SDK that have the same fields.
     `alternates`: who may speak depends on who spoke before.
 
@@ -66,6 +66,9 @@ class Wire(ABC):
     arranges: frozenset[str] = frozenset()
     """The problems of a group or of neighbours that can be mended on this wire, beside those of every wire."""
 
+    overlooks: frozenset[str] = frozenset()
+    """The problems that a glance does not see: no provider's profile has them."""
+
     @cached_property
     def operations(self) -> frozenset[str]:
         """The problems that can be mended on this wire."""
@@ -81,9 +84,9 @@ class Wire(ABC):
         """
         return {}
 
-    def glances(self, *, fits: bool) -> bool:
-        """Tell whether `glance` can be asked: where a profile `fits` too, only if it knows every rule."""
-        return self.glances_at_rules or not fits
+    def glances(self, problems: Iterable[str], *, fits: bool) -> bool:
+        """Tell whether `glance` can be asked: where a profile `fits` too, only if it sees all these problems."""
+        return not fits or (self.glances_at_rules and self.overlooks.isdisjoint(problems))
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         """Return how far, from `start` on, everything is acceptable at a glance.

@@ -110,6 +110,7 @@ class AnthropicWire(BlockWire):
 
     name = "anthropic"
     glances_at_rules = True
+    overlooks = frozenset(("tool-then-user",))
     has_fields = True
     roles: ClassVar = {"user": "user", "assistant": "assistant", "system": "system"}
     call_fields = Fields("", "id", "name", "input")

@@ -158,6 +158,7 @@ class OpenAIResponsesWire(ItemWire):
     name = "openai-responses"
     text_arguments = True
     glances_at_rules = True
+    overlooks = frozenset(("tool-then-user", "model-first"))
     has_fields = True
     set_like = True
     kinds = _TOLD
