@@ -266,6 +266,8 @@ class _Bridge(requests.Collector, kw_only=True, eq=False):
             if not task.done():
                 task.cancel()
                 await asyncio.wait([task])
+            if not task.cancelled():
+                task.exception()  # asking keeps it from being called unretrieved: who has left misses nothing
 
     async def _fill(self, work: Awaitable[Any]) -> Any:
         """Await the work, then put the end, also if it fails: whoever reads must not wait for ever."""

@@ -7,9 +7,10 @@ file exactly. Files are looked at bit by bit, and only what is shown is kept.
 import asyncio
 import re
 from bisect import bisect
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections import ChainMap
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from suture._aio import closing
 from suture._text import visible
@@ -170,23 +171,30 @@ class _Shelf:
         own = self._record()
         return [(own, self._backend_of), *[each for each in own.run().cache.get(RECORDS, ()) if each[0] is not own]]
 
+    def _recorded(self) -> Mapping[str, Saved]:
+        """Return all that was saved, by folded path; what is the reader's own goes first."""
+        return ChainMap(*[cast("dict[str, Saved]", record.recorded()) for record, _ in self._records()])
+
     def _find(self, path: str) -> Saved:
         """Return what was saved at a path; a text that merely looks like a path is none."""
-        found = [saved for record, _ in self._records() if (saved := record.recorded().get(folded(path)))]
-        if not found:
+        saved = self._recorded().get(folded(path))
+        if saved is None:
             raise _Refused(f"no output of this conversation was saved at {_quote(path)}; ls lists what was")
-        return found[0]
+        return saved
 
     def _all(self) -> list[Saved]:
         """Return all that was saved, by path."""
-        return sorted(self._record().recorded().values(), key=lambda saved: saved.path)
+        return sorted(self._recorded().values(), key=lambda saved: saved.path)
 
     async def _texts(self, saved: Saved) -> AsyncIterator[str]:
         """Yield a file bit by bit, as text; others run in between."""
-        found = [backend_of(saved.name) for _, backend_of in self._records()]
+        found = [each for _, backend_of in self._records() if (each := backend_of(saved.name)) is not None]
         backends = [backend for backend in found if isinstance(backend, FileBackend)]
+        gone = f"{_quote(saved.path)} is gone: it was deleted, or has expired"
+        if len(backends) < len(found) or not found:
+            gone = f"{_quote(saved.path)} was saved where it can be written only; no tool here can read it"
         if not backends:
-            raise _Refused(f"{_quote(saved.path)} was saved where it can be written only; no tool here can read it")
+            raise _Refused(gone)
         rest = b""
         try:
             others = [each for each in backends[1:] if await is_taken(each, saved.path)]
@@ -202,7 +210,7 @@ class _Shelf:
                             yield _decode(data[:end])
                         await asyncio.sleep(0)
         except PathNotFoundError as error:
-            raise _Refused(f"{_quote(saved.path)} is gone: it was deleted, or has expired") from error
+            raise _Refused(gone) from error
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             raise _Refused(f"{_quote(saved.path)} cannot be read just now: {why}") from error

@@ -113,9 +113,7 @@ class _Journals(Tables, SQLTables):
                     raise protocols.DamagedJournalError(f"record {at} is missing")
             length = self.length(run)
             self.append(run, length, [record], None)
-            self.execute(
-                "INSERT INTO claims SELECT id, :key, :at FROM runs WHERE run = :run", run=run, key=key, at=length
-            )
+            self.execute(_ADD_KEY, run=run, key=key, at=length)
         return protocols.Entry(length, record)
 
 

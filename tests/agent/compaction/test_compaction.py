@@ -24,6 +24,7 @@ from suture.testing import ScriptedModel
 from tests.agent.compaction import _victim
 from tests.agent.compaction.scenes import COUNTER, asking, look, size
 from tests.agent.durability.victim import Snapshots
+from tests.agent.reduction._backends import Shelf
 from tests.reduction.compacting import contents
 
 LIMIT = 1_200
@@ -161,6 +162,34 @@ def test_output_that_was_truncated_is_read_back_whatever_stands_first_in_the_lis
     result = ChatModelAgent(model=model, tools=[look], middlewares=middlewares).run_sync("go")
     assert "says so. it" in result.messages[-2]["content"]
     assert "end of file, 240 characters" in result.messages[-2]["content"]
+
+
+@pytest.mark.parametrize("compacts_first", [False, True])
+def test_ls_and_grep_know_what_was_taken_out_of_a_chat_and_not_only_what_was_truncated(compacts_first: bool):
+    said = "".join(f"word{number} " for number in range(2_000))
+    calls = [("ls", "{}"), ("grep", '{"pattern": "word1999"}')]
+    asked = [{"id": name, "type": "function", "function": {"name": name, "arguments": given}} for name, given in calls]
+    replies = [{"role": "assistant", "tool_calls": asked}, {"role": "assistant", "content": "done"}]
+    middlewares: list[Any] = [ToolReduction(MemoryBackend()), Compaction(3_000, root_dir="/r")]
+    middlewares = middlewares[::-1] if compacts_first else middlewares
+    model = ScriptedModel(replies, "openai-chat")
+    listed, found = ChatModelAgent(model=model, middlewares=middlewares).run_sync(said).messages[-3:-1]
+    assert "/r/compact/" in listed["content"]
+    assert "word1999" in found["content"]
+    assert "1 matching line in 1 file" in found["content"]
+
+
+@pytest.mark.parametrize("compacts_first", [False, True])
+def test_output_that_can_be_written_only_is_not_said_to_be_gone_where_a_compaction_reads(compacts_first: bool):
+    calls = [("look", '{"label": "it"}'), ("read_file", '{"path": "/r/trunc/look"}')]
+    replies = [Message.assistant(tool_calls=[ToolCall(name, name, given)]) for name, given in calls]
+    reduction = ToolReduction(Shelf(), root_dir="/r", max_length_for_trunc=10)
+    middlewares: list[Any] = [reduction, Compaction(50_000)]
+    middlewares = middlewares[::-1] if compacts_first else middlewares
+    agent = ChatModelAgent(model=ScriptedModel([*replies, "done"]), tools=[look], middlewares=middlewares)
+    assert agent.run_sync("go").messages[-2].content == (
+        "'/r/trunc/look' was saved where it can be written only; no tool here can read it"
+    )
 
 
 def test_conversations_that_share_a_place_save_what_each_of_them_takes_out():

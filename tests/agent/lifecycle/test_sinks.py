@@ -1,6 +1,7 @@
 """Wrappers are coroutines with a sink: pieces go into it while a call runs, `proceed` returns the whole."""
 
 import asyncio
+import gc
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -404,6 +405,37 @@ def test_a_hook_of_the_reference_may_leave_a_stream_of_which_much_waits_to_be_re
         return await ChatModelAgent(model=model, tools=[endless], middlewares=[Leaving(), Wrapping(pass_on)]).run("go")
 
     assert asyncio.run(main()).messages[2].content == "1"
+
+
+def test_an_error_of_a_stream_that_a_hook_of_the_reference_has_left_is_nobodys(caplog: pytest.LogCaptureFixture):
+    failed = asyncio.Event()
+
+    @tool(name="work")
+    async def failing() -> AsyncIterator[str]:
+        """Fail behind the first piece."""
+        try:
+            yield "first"
+            raise OSError("disk full")
+        finally:
+            failed.set()
+
+    class Leaving(ChatModelAgentMiddleware[Any]):
+        def wrap_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+            async def around(arguments: str, **options: Any) -> AsyncIterator[str]:
+                async with aclosing(endpoint(arguments, **options)) as pieces:
+                    yield await anext(pieces)
+                    await failed.wait()
+                    await asyncio.sleep(0)  # the task that ran it ends, too
+
+            return around
+
+    async def pass_on(call: ToolCallRequest, proceed: CallTool) -> ToolResult:
+        return await proceed(call)
+
+    _, result = call(Leaving(), Wrapping(pass_on), work=failing)
+    gc.collect()
+    assert result.messages[2].content == "first"
+    assert caplog.messages == []
 
 
 def test_two_texts_of_one_piece_stay_two_and_a_text_that_goes_on_in_the_next_piece_is_one():
