@@ -313,6 +313,12 @@ def test_a_whole_message_of_blocks_is_moved_as_it_is():
     assert [message.type for message in apart] == ["ai", "human", "tool", "human"]
 
 
+def test_a_result_that_stands_as_a_block_is_named_once_where_results_have_names():
+    fixed = suture.repair([HumanMessage("hi"), asks(call("a", "f")), HumanMessage([told("a")])], profile="gemini")
+    assert fixed.messages[-1].content == [{**told("a"), "name": "f"}]
+    assert suture.repair(fixed.messages, profile="gemini").messages is fixed.messages
+
+
 def test_a_result_that_stands_as_a_block_gets_the_new_id_of_its_call():
     messages = repaired([asks(call("fn:0", "f")), HumanMessage(["go", told("fn:0")])])
     assert messages[1].content == ["go", told(messages[0].tool_calls[0]["id"])] != ["go", told("fn:0")]

@@ -234,10 +234,8 @@ class LangChainWire(ItemWire):
             result = Result(call_id or "", name, message.content, kind, MARK in extra, status == "error", extra)
             return View("tool", (), (result,))
         blocks: list[Any] = [message.content[place] for place in _result_places(message)]
-        results = [
-            Result(get(block, "tool_use_id") or "", "", get(block, "content"), failed=bool(get(block, "is_error")))
-            for block in blocks
-        ]
+        told = [[get(block, key) for key in ("tool_use_id", "name", "content", "is_error")] for block in blocks]
+        results = [Result(_text(key), _text(name), said, failed=bool(failed)) for key, name, said, failed in told]
         return View(role_of(message), (), tuple(results), loose=bool(blocks) and len(message.content) > len(blocks))
 
     def can_answer(self, call: Call) -> bool:
@@ -304,7 +302,7 @@ class LangChainWire(ItemWire):
             for position, edit in results.items():
                 block = blocks[places[position]]
                 content = self.content_after(edit, get(block, "content"))
-                blocks[places[position]] = put(block, **given(tool_use_id=edit.id, content=content))
+                blocks[places[position]] = put(block, **given(tool_use_id=edit.id, name=edit.name, content=content))
             return put(message, content=blocks)
         edit = results[0]
         content: Any = self.content_after(edit, message.content)
