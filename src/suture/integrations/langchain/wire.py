@@ -31,6 +31,7 @@ _SPOKEN = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "au
 _SEALED = "__gemini_function_call_thought_signatures__"
 _SEALS = ("signature", "thought_signature", "encrypted_content")
 _CUSTOM_OUTPUT = "custom_tool_call_output"
+_SENT = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs")
 _NOBODY = frozenset(("", "system"))
 """Who has spoken last where nobody has so far."""
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
@@ -225,6 +226,10 @@ class LangChainWire(ItemWire):
 
     def view(self, message: Any, index: int | None = None) -> View:
         message = as_message(message, index)
+        if index is not None and not _is_plainly_sendable(message):
+            sent = [getattr(message, name, "") for name in _SENT]
+            if wires.sendable(sent) is not sent:
+                raise wires.SurrogateError("a text holds half of a surrogate pair", index=index)
         if isinstance(message, AIMessage):
             return _view_reply(message)
         if isinstance(message, ToolMessage | lc.FunctionMessage):
@@ -380,6 +385,13 @@ def _is_sendable(content: Any) -> bool:
     if content.__class__ is str:
         return content.isascii() or is_plain_text(content)
     return all(is_plain_text(each) or (is_plain_object(each) and each.get("type") != "tool_result") for each in content)
+
+
+def _is_plainly_sendable(message: BaseMessage) -> bool:
+    own = message.__dict__
+    if own["additional_kwargs"] or own.get(_INVALID) or not _is_sendable(own[_CONTENT]):
+        return False
+    return all(map(is_plain_object, own.get(_CALLS, ())))
 
 
 def _view_reply(message: AIMessage) -> View:
