@@ -1,9 +1,10 @@
 """Wires of frameworks whose messages are objects with lists of blocks: a table says what their fields are called."""
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any, ClassVar, cast
 
-from suture.wires import BlockWire, Call, CallEdit, Demands, values
+from suture.wires import BlockWire, Call, CallEdit, Demands, SurrogateError, sendable, values
 from suture.wires.fields import NO_OBJECT, decode_object, given, is_list, is_map, is_object_text, text_of
 from suture.wires.values import CALL, OTHER, RESULT, TEXT, THINKING, is_plain_object, is_sendable
 
@@ -32,6 +33,8 @@ class ObjectWire(BlockWire):
     status_field: str
     """Where a result says how it went, and `success` what it says there of one that is none but a result."""
     success: Any = None
+    sent: tuple[str, ...]
+    """Where messages and blocks have what is sent of them; the last is where a result has its text."""
     extra_field: str
     """Where something can be attached to a message, and to a result."""
 
@@ -40,6 +43,7 @@ class ObjectWire(BlockWire):
         ids, kinds = (self.id_field, self.name_field), (self.kind_field, self.kinds)
         self._of_calls = (*kinds, self.text_field, *ids, self.arguments_field, self.service_field, self.takes_objects)
         self._of_results = (*kinds, *ids, self.speaker, self.tools, self.field, self.status_field, self.success)
+        self._said = self.sent[-1]
         self._of_texts = (*kinds, self.text_field, self.system)
         readers = (self._plain_calls, self._are_answered, self._are_texts)
         self._turns = values.Turns(self.model, self.user, self.speaker, self.field, *readers)
@@ -57,7 +61,21 @@ class ObjectWire(BlockWire):
         blocks = getattr(message, self.field)
         if not is_list(blocks):
             raise self.fault(index, self.field, f"expected a list of {self.field}, found {type(blocks).__name__}")
+        if index is not None and self.sendable(blocks) is not blocks:
+            raise SurrogateError("a text holds half of a surrogate pair", index=index)
         return blocks
+
+    def sendable(self, message: Any) -> Any:
+        """Return a message, or what is in it, with each lone surrogate that would be sent replaced by U+FFFD."""
+        if isinstance(message, str | dict):
+            return sendable(message)
+        if is_list(message):
+            items = [self.sendable(each) for each in message]
+            return message if all(map(is_, items, message)) else items
+        held: dict[str, Any] = getattr(message, "__dict__", {})
+        new = {name: self.sendable(held[name]) for name in self.sent if name in held}
+        changed = {name: item for name, item in new.items() if item is not held[name]}
+        return with_fields(message, **changed) if changed else message
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         return with_fields(message, **{self.field: list(blocks)})
@@ -129,6 +147,7 @@ class ObjectWire(BlockWire):
     def _are_answered(self, calls: Sequence[Any], message: Any, demands: Demands) -> bool:
         """Tell whether `message` answers `calls` one by one; the user may speak behind them where that is allowed."""
         kind, kinds, call_id, name, speaker, tools, field, status, success = self._of_results
+        content = self._said
         fields, ids = message.__dict__, [call[call_id] for call in calls]
         blocks, count = fields[field], len(ids)
         if fields[speaker] != tools or len(blocks) < count or (count > 1 and len(set(ids)) < count):
@@ -140,6 +159,9 @@ class ObjectWire(BlockWire):
             if fields[name] != call[name] and (fields[name] or "result-name" in demands.problems):
                 return False
             if fields.get(status, "") != success and not self._says_why(block):
+                return False
+            said = fields[content]
+            if said.__class__ is str and not (said.isascii() or is_sendable(said)):
                 return False
         if len(blocks) != count:
             may_speak = self.tools == self.user and "trailing-text" not in demands.problems
