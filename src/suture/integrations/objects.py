@@ -1,6 +1,7 @@
 """Wires of frameworks whose messages are objects with lists of blocks: a table says what their fields are called."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from operator import is_
 from typing import Any, ClassVar, cast
 
@@ -61,8 +62,9 @@ class ObjectWire(BlockWire):
         blocks = getattr(message, self.field)
         if not is_list(blocks):
             raise self.fault(index, self.field, f"expected a list of {self.field}, found {type(blocks).__name__}")
-        if index is not None and self.sendable(blocks) is not blocks:
-            raise SurrogateError("a text holds half of a surrogate pair", index=index)
+        with suppress(RecursionError):  # what contains itself stays
+            if index is not None and self.sendable(blocks) is not blocks:
+                raise SurrogateError("a text holds half of a surrogate pair", index=index)
         return blocks
 
     def sendable(self, message: Any) -> Any:

@@ -12,6 +12,7 @@ call may be a `tool_use`, a `tool_call` or a `function_call`. What a provider ru
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple, cast
@@ -226,10 +227,10 @@ class LangChainWire(ItemWire):
 
     def view(self, message: Any, index: int | None = None) -> View:
         message = as_message(message, index)
-        if index is not None and not _is_plainly_sendable(message):
-            sent = [getattr(message, name, "") for name in _SENT]
-            if wires.sendable(sent) is not sent:
-                raise wires.SurrogateError("a text holds half of a surrogate pair", index=index)
+        if index is not None and not _is_plainly_sendable(message.__dict__):
+            with suppress(RecursionError):  # what contains itself stays
+                if self.sendable(message) is not message:
+                    raise wires.SurrogateError("a text holds half of a surrogate pair", index=index)
         if isinstance(message, AIMessage):
             return _view_reply(message)
         if isinstance(message, ToolMessage | lc.FunctionMessage):
@@ -242,6 +243,11 @@ class LangChainWire(ItemWire):
         told = [[get(block, key) for key in ("tool_use_id", "name", "content", "is_error")] for block in blocks]
         results = [Result(_text(key), _text(name), said, failed=bool(failed)) for key, name, said, failed in told]
         return View(role_of(message), (), tuple(results), loose=bool(blocks) and len(message.content) > len(blocks))
+
+    def sendable(self, message: Any) -> Any:
+        made = as_message(message)
+        sent = {name: made.__dict__[name] for name in _SENT if made.__dict__.get(name)}
+        return message if (new := wires.sendable(sent)) is sent else made.model_copy(update=new)
 
     def can_answer(self, call: Call) -> bool:
         """Tell whether a placeholder can be made: a screenshot cannot be."""
@@ -387,8 +393,7 @@ def _is_sendable(content: Any) -> bool:
     return all(is_plain_text(each) or (is_plain_object(each) and each.get("type") != "tool_result") for each in content)
 
 
-def _is_plainly_sendable(message: BaseMessage) -> bool:
-    own = message.__dict__
+def _is_plainly_sendable(own: Mapping[str, Any]) -> bool:
     if own["additional_kwargs"] or own.get(_INVALID) or not _is_sendable(own[_CONTENT]):
         return False
     return all(map(is_plain_object, own.get(_CALLS, ())))
