@@ -81,3 +81,21 @@ def test_a_message_that_was_whole_is_looked_at_anew_when_it_was_changed(wire: Wi
     else:
         turn.contents[0].call_id = "other"
     assert {finding.index for finding in suture.repair(messages, wire=wire).report.findings} & {21, 22}
+
+
+@each_wire
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_half_a_surrogate_pair_is_replaced_wherever_it_is_sent(wire: Wire, write: Write, place: int):
+    half = [
+        ("user", "caf\ud83d"),
+        ("turn", [("c0", "f", '{"q": "caf\ud83d"}')]),
+        ("result", "c0", "f", "caf\ud83d"),
+        ("say", "caf\ud83d"),
+    ]
+    steps: list[Step] = [*STEPS[:place], half[place], *STEPS[place + 1 : 8]]
+    messages = write(steps)
+    fixed = suture.repair(messages, wire=wire, profile="openai-chat")
+    told = str([wire.words(message).texts for message in fixed.messages])
+    assert ("caf\ufffd" in told, "ud83d" in told) == (True, False)
+    assert {finding.index for finding in fixed.report.findings if finding.problem == "lone-surrogate"} == {place}
+    assert suture.repair(fixed.messages, wire=wire, profile="openai-chat").messages is fixed.messages

@@ -197,6 +197,13 @@ def test_chat_refuses_a_message_without_content(role: str, content: Any) -> None
     assert all(any(message is kept for kept in fixed.messages) for message in rest)
 
 
+def test_a_tool_message_that_has_the_illegal_name_of_its_call_is_left_alone_for_mistral() -> None:
+    fixed = suture.repair([ASK, _calls("get weather"), {**TOOL, "name": "get weather"}], profile="mistral")
+    again = suture.repair(fixed.messages, profile="mistral")
+    assert [finding.problem for finding in again.unresolved] == ["illegal-name"]
+    assert again.messages is fixed.messages
+
+
 def test_the_name_of_a_tool_message_is_checked_for_mistral() -> None:
     given = [ASK, _calls(), {**TOOL, "name": "get weather!"}, {"role": "assistant", "content": "so"}]
     untouched("openai-chat", [ASK, _calls(), {**TOOL, "name": "f"}, given[3]], profile="mistral")

@@ -200,7 +200,7 @@ class AgentFrameworkWire(ObjectWire):
     arranges = frozenset(("split-results", "split-turn"))
     types = (Message,)
     field, kinds, service_field, status_field = "contents", _KINDS, _HOSTED, "exception"
-    extra_field = "additional_properties"
+    extra_field, sent = "additional_properties", ("contents", "text", "arguments", "items", "result")
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:

@@ -1,11 +1,13 @@
 """Wires of frameworks whose messages are objects with lists of blocks: a table says what their fields are called."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from operator import is_
 from typing import Any, ClassVar, cast
 
-from suture.wires import BlockWire, Call, CallEdit, Demands, values
-from suture.wires.fields import given, is_list, is_map, is_object_text, text_of
-from suture.wires.values import CALL, OTHER, RESULT, TEXT, THINKING, is_plain_object, says_something
+from suture.wires import BlockWire, Call, CallEdit, Demands, SurrogateError, sendable, values
+from suture.wires.fields import NO_OBJECT, decode_object, given, is_list, is_map, is_object_text, text_of
+from suture.wires.values import CALL, OTHER, RESULT, TEXT, THINKING, is_plain_object, is_sendable
 
 
 class ObjectWire(BlockWire):
@@ -32,14 +34,20 @@ class ObjectWire(BlockWire):
     status_field: str
     """Where a result says how it went, and `success` what it says there of one that is none but a result."""
     success: Any = None
+    sent: tuple[str, ...]
+    """Where messages and blocks have what is sent of them; the last is where a result has its text."""
     extra_field: str
     """Where something can be attached to a message, and to a result."""
 
     def __init__(self) -> None:
         # What a glance looks up for each message: attributes of the class are slow.
-        fields = (self.id_field, self.name_field, self.arguments_field, self.service_field)
-        self._of_blocks = (self.kind_field, self.kinds, self.text_field, *fields)
-        self._of_results = (self.speaker, self.tools, self.field, self.status_field, self.success)
+        ids, kinds = (self.id_field, self.name_field), (self.kind_field, self.kinds)
+        self._of_calls = (*kinds, self.text_field, *ids, self.arguments_field, self.service_field, self.takes_objects)
+        self._of_results = (*kinds, *ids, self.speaker, self.tools, self.field, self.status_field, self.success)
+        self._said = self.sent[-1]
+        self._of_texts = (*kinds, self.text_field, self.system)
+        readers = (self._plain_calls, self._are_answered, self._are_texts)
+        self._turns = values.Turns(self.model, self.user, self.speaker, self.field, *readers)
 
     def claims(self, message: Any) -> bool | None:
         return isinstance(message, self.types)
@@ -54,7 +62,22 @@ class ObjectWire(BlockWire):
         blocks = getattr(message, self.field)
         if not is_list(blocks):
             raise self.fault(index, self.field, f"expected a list of {self.field}, found {type(blocks).__name__}")
+        with suppress(RecursionError):  # what contains itself stays
+            if index is not None and self.sendable(blocks) is not blocks:
+                raise SurrogateError("a text holds half of a surrogate pair", index=index)
         return blocks
+
+    def sendable(self, message: Any) -> Any:
+        """Return a message, or what is in it, with each lone surrogate that would be sent replaced by U+FFFD."""
+        if isinstance(message, str | dict):
+            return sendable(message)
+        if is_list(message):
+            items = [self.sendable(each) for each in message]
+            return message if all(map(is_, items, message)) else items
+        held: dict[str, Any] = getattr(message, "__dict__", {})
+        new = {name: self.sendable(held[name]) for name in self.sent if name in held}
+        changed = {name: item for name, item in new.items() if item is not held[name]}
+        return with_fields(message, **changed) if changed else message
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
         return with_fields(message, **{self.field: list(blocks)})
@@ -95,43 +118,43 @@ class ObjectWire(BlockWire):
     # What a glance accepts
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
-        readers = (self._plain_calls, self._are_answered, self._are_texts)
-        turns = values.Turns(self.model, self.user, self.speaker, self.field, *readers)
-        return values.glance_at_turns(messages, start, demands, turns)
+        return values.glance_at_turns(messages, start, demands, self._turns)
 
     def _plain_calls(self, blocks: Sequence[Any], demands: Demands) -> list[Any] | None:
         """Return the fields of the calls in a plain message of the model's; `None` where it needs a second look."""
-        kind_field, kinds, text, call_id, name, arguments, service = self._of_blocks
+        kind_field, kinds, text, call_id, name, arguments, service, takes_objects = self._of_calls
         calls: list[Any] = []
         said = False
         for block in blocks:
             fields = block.__dict__
             kind = kinds.get(fields[kind_field])
             if kind == CALL:
-                if not demands.accepts(fields[call_id], fields[name]) or fields.get(service):
-                    return None
                 held = fields[arguments]
-                if held.__class__ is dict:
-                    if not self.takes_objects or not is_plain_object(held):
+                if not demands.accepts(fields[call_id], fields[name]) or (service and fields.get(service)):
+                    return None
+                if held.__class__ is dict and takes_objects:
+                    if not is_plain_object(held):
                         return None
-                elif (held or not self.takes_none) and not (held.__class__ is str and is_object_text(held)):
+                elif (held or not self.takes_none) and not _is_plain_json(held):
                     return None
                 calls.append(fields)
-            elif calls or (kind != THINKING and (kind != TEXT or not says_something(fields[text]))):
+            elif kind == TEXT and not calls:
+                words, said = fields[text], True
+                if words.__class__ is not str or not words.strip() or not (words.isascii() or is_sendable(words)):
+                    return None
+            elif kind != THINKING or calls:
                 return None
-            elif kind == TEXT:
-                said = True
         return calls if calls or said else None
 
     def _are_answered(self, calls: Sequence[Any], message: Any, demands: Demands) -> bool:
         """Tell whether `message` answers `calls` one by one; the user may speak behind them where that is allowed."""
-        kind, kinds, _, call_id, name, _, _ = self._of_blocks
-        speaker, tools, field, status, success = self._of_results
+        kind, kinds, call_id, name, speaker, tools, field, status, success = self._of_results
+        content = self._said
         fields, ids = message.__dict__, [call[call_id] for call in calls]
         blocks, count = fields[field], len(ids)
         if fields[speaker] != tools or len(blocks) < count or (count > 1 and len(set(ids)) < count):
             return False
-        for call, block in zip(calls, blocks, strict=False):
+        for call, block in zip(calls, blocks):  # noqa: B905 - a keyword takes time
             fields = block.__dict__
             if fields[call_id] != call[call_id] or kinds.get(fields[kind]) != RESULT:
                 return False
@@ -139,11 +162,15 @@ class ObjectWire(BlockWire):
                 return False
             if fields.get(status, "") != success and not self._says_why(block):
                 return False
+            said = fields[content]
+            if said.__class__ is str and not (said.isascii() or is_sendable(said)):
+                return False
         if len(blocks) != count:
             may_speak = self.tools == self.user and "trailing-text" not in demands.problems
             if not may_speak or not self._are_texts(blocks[count:]):
                 return False
-        demands.use(ids)
+        if demands.used is not None:
+            demands.use(ids)
         return True
 
     def _says_why(self, block: Any) -> bool:
@@ -151,18 +178,26 @@ class ObjectWire(BlockWire):
 
     def _are_texts(self, blocks: Sequence[Any]) -> bool:
         """Tell whether `blocks` are texts of the user's, and maybe of the system's, that can be sent."""
-        kind_field, kinds, text, _, _, _, _ = self._of_blocks
+        kind_field, kinds, text, system = self._of_texts
         said = False
         for block in blocks:
             fields = block.__dict__
-            kind = fields[kind_field]
+            kind, words = fields[kind_field], fields[text]
+            if words.__class__ is not str or not words.strip() or not (words.isascii() or is_sendable(words)):
+                return False
             if kinds.get(kind) == TEXT:
                 said = True
-            elif kind != self.system:
-                return False
-            if not says_something(fields[text]):
+            elif kind != system:
                 return False
         return said
+
+
+def _is_plain_json(text: Any) -> bool:
+    """Tell whether `text` is that of an object, and nothing in it has to be replaced."""
+    try:
+        return text.__class__ is str and decode_object(text) is not None
+    except NO_OBJECT:
+        return False
 
 
 def with_fields(thing: Any, **fields: Any) -> Any:

@@ -11,7 +11,7 @@ calls. And no two calls have one id, for the SDK itself would keep only one of t
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from dataclasses import replace as with_fields
-from functools import partialmethod
+from functools import partial, partialmethod
 from inspect import signature
 from typing import Any, Unpack, cast
 
@@ -78,25 +78,27 @@ def _trace(name: str, attributes: Mapping[str, Any]) -> None:
 
 
 def _make_repair(options: Options) -> Callable[..., list[Any]]:
-    """Return what repairs lists of items; one that needs nothing, or that cannot be read, comes back as the same list.
+    """Return what repairs lists of items by these options; it can be pickled, as can whatever has it."""
+    chosen = replace(GuestOptions.of(__name__, **options), trace=_trace)
+    return partial(_repair_items, chosen, _PROFILE if chosen.profile is None else _wanted(chosen.profile))
+
+
+def _repair_items(
+    options: GuestOptions, profile: Profile, items: list[Any], *, kept: bool | None = False, chat: bool = False
+) -> list[Any]:
+    """Return `items` in good order; where they need nothing, or cannot be read, as the same list.
 
     `kept`: the service keeps what came before, so results may speak of calls that are not in the list; `None` takes it
     so where the list holds nothing that a model made. `chat`: Chat Completions will be made of the items.
     """
-    chosen = replace(GuestOptions.of(__name__, **options), trace=_trace)
-    profile = _PROFILE if chosen.profile is None else _wanted(chosen.profile)
-
-    def repair(items: list[Any], *, kept: bool | None = False, chat: bool = False) -> list[Any]:
-        if kept is None:
-            kept = not any(map(_is_made_by_model, items))
-        known = items
-        if any(word(item, "type") == _LOCAL_SHELL for item in items):  # its `id` is what the SDK calls `call_id`
-            known = [_with_other(item, "id", "call_id") for item in items]
-        wire, before = _CHAT_WIRE if chat else _WIRE, (KEPT,) if kept else ()
-        repaired = repair_request(known, wire, chosen, profile=profile, kept=before)
-        return items if repaired is known else [_with_other(item, "call_id", "id") for item in repaired]
-
-    return repair
+    if kept is None:
+        kept = not any(map(_is_made_by_model, items))
+    known = items
+    if any(word(item, "type") == _LOCAL_SHELL for item in items):  # its `id` is what the SDK calls `call_id`
+        known = [_with_other(item, "id", "call_id") for item in items]
+    wire, before = _CHAT_WIRE if chat else _WIRE, (KEPT,) if kept else ()
+    repaired = repair_request(known, wire, options, profile=profile, kept=before)
+    return items if repaired is known else [_with_other(item, "call_id", "id") for item in repaired]
 
 
 def _is_made_by_model(item: Any) -> bool:

@@ -268,6 +268,7 @@ class PydanticAIWire(ObjectWire):
     speaker, model, user, tools = "kind", "response", "request", "request"
     text_field, id_field, name_field, arguments_field = "content", "tool_call_id", "tool_name", "args"
     status_field, success, extra_field = "outcome", "success", "metadata"
+    sent = ("parts", "args", "content")
     takes_none = True
 
     def role(self, message: Any, index: int | None) -> str:

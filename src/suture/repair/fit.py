@@ -249,7 +249,7 @@ class Fit:
         wrong = {
             "result-name": name and result.name != name,
             "missing-result-name": not result.name and not self.wire.has_id(Call(result.id, name, kind=result.kind)),
-            "illegal-result-name": result.name and not self.profile.accepts_name(result.name),
+            "illegal-result-name": result.name not in {"", name} and not self.profile.accepts_name(result.name),
         }
         problem = next((problem for problem, is_so in wrong.items() if is_so and problem in self.rules), "")
         named = bool(problem) and self._find(problem, item, f"named {name}", Call(result.id, name, kind=result.kind))

@@ -6,7 +6,7 @@ from typing import Any
 
 from suture.errors import ConfigError
 from suture.profiles import IdForm
-from suture.wires import Key, SurrogateError, View, Wire, sendable
+from suture.wires import Key, SurrogateError, View, Wire
 
 _TRIES = 100_000
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -59,7 +59,7 @@ class CallIndex:
             try:
                 view = self.wire.view(message, place)
             except SurrogateError:
-                message = sendable(message)
+                message = self.wire.sendable(message)
                 view = self.wire.view(message, place)
             self.views[place] = message, view
         return self.views[place]

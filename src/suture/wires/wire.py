@@ -17,7 +17,7 @@ from msgspec import Struct
 from suture.errors import InputError
 from suture.messages import Delta, Part, TokenUsage, ToolResult
 from suture.wires import values
-from suture.wires.fields import get, is_list, is_object_text, sound_arguments, word
+from suture.wires.fields import get, is_list, is_object_text, sendable, sound_arguments, word
 from suture.wires.parts import Form, RawPart, Telling, Words
 
 _GENERIC = frozenset(
@@ -116,6 +116,10 @@ class Wire(ABC):
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         """Tell whether the model wrote `message`: on most wires, whether it is an assistant's."""
         return self.view(message, index).role == "assistant"
+
+    def sendable(self, message: Any) -> Any:
+        """Return `message` with each lone surrogate replaced by U+FFFD; itself where there is none."""
+        return sendable(message)
 
     def arguments_ok(self, call: values.Call) -> bool:
         """Tell whether the arguments of `call` are an object, as every strict provider demands."""

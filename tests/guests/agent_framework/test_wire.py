@@ -204,6 +204,12 @@ def test_arguments_are_an_object_in_the_end():
     assert [mended[0], mended[2]] == [messages[0], messages[2]]
 
 
+def test_half_a_surrogate_pair_in_the_text_of_arguments_is_replaced():
+    turn = Message("assistant", [call("a", arguments='{"q": "caf\\ud83d"}')])
+    mended = repaired(Message("user", ["hi"]), turn, Message("tool", [result("a")]), profile="openai-chat")
+    assert mended[1].contents[0].arguments == '{"q": "caf\\ufffd"}'
+
+
 def test_signed_reasoning_keeps_its_message_but_for_ids():
     thought = Content.from_text_reasoning(text="hm", protected_data="sealed")
     turn = Message("assistant", [thought, call("a.b", arguments='{"x": ')])

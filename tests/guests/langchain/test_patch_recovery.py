@@ -148,6 +148,15 @@ def test_a_tool_that_finished_before_another_failed_keeps_its_result(builder: st
         assert till.paid == 1
 
 
+def test_what_only_stands_for_a_result_is_not_put_back():
+    till, model = Till(), RecordingModel(replies=[asks(call("a", "pay"), call("b", "fail"))])
+    patch = PatchToolCallsMiddleware(is_placeholder=lambda text: text == "paid 1", text="cause")
+    agent: Any = create_agent(model=model, tools=till.tools(), middleware=[patch], checkpointer=till.saver)
+    till.crash(agent)
+    agent.invoke({"messages": [HumanMessage("go")]}, CONFIG)
+    assert told(received(model)) == ["hi", "a+b", "-", "-", "go"]
+
+
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 @each_builder
 def test_a_tool_that_finished_beside_one_that_waits_for_a_human_keeps_its_result(builder: str, durability: str):

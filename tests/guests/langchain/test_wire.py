@@ -283,6 +283,27 @@ def test_a_custom_tool_is_answered_in_its_own_form_and_a_screenshot_not_at_all()
     assert suture.repair(shown, profile="openai-responses").messages is shown
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        HumanMessage("caf\ud83d"),
+        HumanMessage([{"type": "text", "text": "caf\ud83d"}]),
+        AIMessage("caf\ud83d"),
+        asks({**call("a", "f"), "args": {"q": ["caf\ud83d"]}}),
+        ToolMessage("caf\ud83d", tool_call_id="a", artifact=object()),
+    ],
+    ids=lambda message: message.type,
+)
+def test_half_a_surrogate_pair_is_replaced_wherever_it_is_sent(broken: BaseMessage):
+    before: list[BaseMessage] = [HumanMessage("hi"), asks(call("a", "f"))] if broken.type == "tool" else []
+    after = [ToolMessage("42", tool_call_id="a")] if getattr(broken, "tool_calls", ()) else []
+    fixed = suture.repair([*before, broken, *after], profile="openai-chat")
+    assert "caf\ufffd" in str(fixed.messages[len(before)])
+    assert "\ud83d" not in str(fixed.messages)
+    assert [finding.problem for finding in fixed.report.findings] == ["lone-surrogate"]
+    assert suture.repair(fixed.messages, profile="openai-chat").messages is fixed.messages
+
+
 # Results that stand as blocks in what a user says
 
 
@@ -311,6 +332,12 @@ def test_a_whole_message_of_blocks_is_moved_as_it_is():
     assert messages[1] is late
     apart = repaired([asks(call("a", "f"), call("b", "f"), call("c", "f")), HumanMessage("go"), late])
     assert [message.type for message in apart] == ["ai", "human", "tool", "human"]
+
+
+def test_a_result_that_stands_as_a_block_is_named_once_where_results_have_names():
+    fixed = suture.repair([HumanMessage("hi"), asks(call("a", "f")), HumanMessage([told("a")])], profile="gemini")
+    assert fixed.messages[-1].content == [{**told("a"), "name": "f"}]
+    assert suture.repair(fixed.messages, profile="gemini").messages is fixed.messages
 
 
 def test_a_result_that_stands_as_a_block_gets_the_new_id_of_its_call():

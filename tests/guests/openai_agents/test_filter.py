@@ -1,5 +1,6 @@
 """The model input filter beside other filters, in the steps of a run, and with settings of all kinds."""
 
+import pickle
 from typing import Any
 
 import pytest
@@ -64,6 +65,11 @@ def test_another_filter_may_be_async():
 def test_filters_can_stand_around_each_other():
     inner = PatchToolCalls(generator=lambda name, _: f"{name} was skipped")
     assert after_each(PatchToolCalls(after=inner)) == ["ask", "a?", "a=search was skipped", "next"]
+
+
+def test_a_filter_can_be_pickled_as_settings_of_a_run_are_for_other_processes():
+    patch = pickle.loads(pickle.dumps(PatchToolCalls(after=drop_results, cause="interrupted")))
+    assert "was canceled" in after_each(patch)[2]
 
 
 def test_the_sdk_is_left_to_say_that_another_filter_returns_nonsense():

@@ -51,7 +51,11 @@ def test_results_that_say_the_same_are_one_whatever_they_are():
     assert fixed.report.displaced == ()
 
 
-@pytest.mark.parametrize("content", [{"found": object()}, {"found": "caf\ud83d"}])
+CYCLE: dict[str, Any] = {}
+CYCLE["found"] = CYCLE
+
+
+@pytest.mark.parametrize("content", [{"found": object()}, CYCLE], ids=["object", "cycle"])
 def test_a_result_that_pydantic_cannot_write_does_not_hinder_the_repair_of_others(content: Any):
     given = gives("b", content)
     fixed = suture.repair([user("ask"), asks("a", "b"), results(given)], profile="anthropic")

@@ -353,6 +353,7 @@ def _recover(
         place, now, then = len(made) - 1, _single_calls(message), _single_calls(turn.message)
         same = [call_id for call_id in open_calls[index] if now[call_id] == then.get(call_id)]
         found = [turn.results[call_id] for call_id in same if call_id in turn.results]
+        found = [each for each in found if not _stands_for_none(each.result, options)]
         if index == last:
             tasks = {id(each.writes): each.writes for each in found if each.writes}
             update = combined([write for writes in tasks.values() for write in writes])
@@ -364,6 +365,12 @@ def _recover(
                 if call.id in missing and not WIRE.is_malformed(call):
                     causes[place, position] = Cause.UNKNOWN
     return made, update or {}, causes
+
+
+def _stands_for_none(result: ToolMessage, options: GuestOptions) -> bool:
+    """Tell whether a lost result only stands for a real one, and says why as somebody else saw it."""
+    (text, is_all), test = WIRE.result_text(WIRE.view(result).results[0]), options.choices.is_placeholder
+    return is_all and test is not None and test(text)
 
 
 def combined(writes: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ call may be a `tool_use`, a `tool_call` or a `function_call`. What a provider ru
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple, cast
@@ -31,6 +32,7 @@ _SPOKEN = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "au
 _SEALED = "__gemini_function_call_thought_signatures__"
 _SEALS = ("signature", "thought_signature", "encrypted_content")
 _CUSTOM_OUTPUT = "custom_tool_call_output"
+_SENT = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs")
 _NOBODY = frozenset(("", "system"))
 """Who has spoken last where nobody has so far."""
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
@@ -225,6 +227,10 @@ class LangChainWire(ItemWire):
 
     def view(self, message: Any, index: int | None = None) -> View:
         message = as_message(message, index)
+        if index is not None and not _is_plainly_sendable(message.__dict__):
+            with suppress(RecursionError):  # what contains itself stays
+                if self.sendable(message) is not message:
+                    raise wires.SurrogateError("a text holds half of a surrogate pair", index=index)
         if isinstance(message, AIMessage):
             return _view_reply(message)
         if isinstance(message, ToolMessage | lc.FunctionMessage):
@@ -234,11 +240,14 @@ class LangChainWire(ItemWire):
             result = Result(call_id or "", name, message.content, kind, MARK in extra, status == "error", extra)
             return View("tool", (), (result,))
         blocks: list[Any] = [message.content[place] for place in _result_places(message)]
-        results = [
-            Result(get(block, "tool_use_id") or "", "", get(block, "content"), failed=bool(get(block, "is_error")))
-            for block in blocks
-        ]
+        told = [[get(block, key) for key in ("tool_use_id", "name", "content", "is_error")] for block in blocks]
+        results = [Result(_text(key), _text(name), said, failed=bool(failed)) for key, name, said, failed in told]
         return View(role_of(message), (), tuple(results), loose=bool(blocks) and len(message.content) > len(blocks))
+
+    def sendable(self, message: Any) -> Any:
+        made = as_message(message)
+        sent = {name: made.__dict__[name] for name in _SENT if made.__dict__.get(name)}
+        return message if (new := wires.sendable(sent)) is sent else made.model_copy(update=new)
 
     def can_answer(self, call: Call) -> bool:
         """Tell whether a placeholder can be made: a screenshot cannot be."""
@@ -304,7 +313,7 @@ class LangChainWire(ItemWire):
             for position, edit in results.items():
                 block = blocks[places[position]]
                 content = self.content_after(edit, get(block, "content"))
-                blocks[places[position]] = put(block, **given(tool_use_id=edit.id, content=content))
+                blocks[places[position]] = put(block, **given(tool_use_id=edit.id, name=edit.name, content=content))
             return put(message, content=blocks)
         edit = results[0]
         content: Any = self.content_after(edit, message.content)
@@ -382,6 +391,12 @@ def _is_sendable(content: Any) -> bool:
     if content.__class__ is str:
         return content.isascii() or is_plain_text(content)
     return all(is_plain_text(each) or (is_plain_object(each) and each.get("type") != "tool_result") for each in content)
+
+
+def _is_plainly_sendable(own: Mapping[str, Any]) -> bool:
+    if own["additional_kwargs"] or own.get(_INVALID) or not _is_sendable(own[_CONTENT]):
+        return False
+    return all(map(is_plain_object, own.get(_CALLS, ())))
 
 
 def _view_reply(message: AIMessage) -> View:
