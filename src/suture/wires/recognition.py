@@ -65,7 +65,7 @@ def get_wire(name: str) -> Wire:
     except ModuleNotFoundError as error:
         if guest is None or (error.name or "").partition(".")[0] != guest.package:
             raise
-        missing = f"{guest.package}, which is not installed; pip install '{guest.requirement}'"
+        missing = f"{guest.package}, which is not installed: pip install '{guest.requirement}'"
         raise ConfigError(f"the wire {name} needs {missing}") from error
     return _WIRES.setdefault(name, module.WIRE)
 
