@@ -215,7 +215,7 @@ ON_THE_WIRE = [
     ("create_agent", "chat"),
     ("create_agent", "responses"),
     ("create_agent", "messages"),
-    pytest.param("create_agent", "gemini", marks=pytest.mark.soak),
+    ("create_agent", "gemini"),
     pytest.param("create_deep_agent", "chat", marks=pytest.mark.soak),
     pytest.param("create_deep_agent", "messages", marks=pytest.mark.soak),
 ]

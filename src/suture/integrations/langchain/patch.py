@@ -32,6 +32,7 @@ __all__ = ["PatchToolCallsMiddleware"]
 _LOG = logging.getLogger("suture.integrations.langchain")
 _SUMMARY, _PLACES = "_summarization_event", ("cutoff_index", "created_at_index")
 _PAIRING = get_profile("pairing")
+_BY_ID = "langchain-google-genai gives a call the first result in the list that has its id"
 _THREAD = replace(
     _PAIRING,
     name="thread",
@@ -39,6 +40,15 @@ _THREAD = replace(
     ids=IdForm(pattern="(?s).+"),
 )
 """The structure alone, and an id for every call, whatever it is: in a thread, one without could never be answered."""
+_GEMINI = replace(
+    get_profile("gemini"),
+    rules=(
+        *get_profile("gemini").rules,
+        *rules("gemini", id_form=("A call has an id.", _BY_ID), id_unique=("An id is used once in a request.", _BY_ID)),
+    ),
+    ids=IdForm(pattern="(?s).+", scope="history"),
+)
+"""Gemini asks nothing of ids, but LangChain's own model for it does."""
 
 _FARTHEST = 32
 """How many checkpoints are looked at."""
@@ -230,7 +240,7 @@ def model_profile(model: Any) -> Profile:
     profile = profile_of(f"{_ask(model, 'openai_api_base') or ''} {named or type(model).__name__}")
     if profile.name == "openai-chat" and _ask(model, "_use_responses_api", {}) is True:
         return get_profile("openai-responses")
-    return profile
+    return _GEMINI if profile.name == "gemini" else profile
 
 
 def _is_chosen_in_run(model: Any) -> bool:
