@@ -71,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _let_go(sys.stdout)
         return _NOBODY_READS
     except KeyboardInterrupt:
+        if argv is None:
+            _say_no_more()
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: a user never gets a traceback
         return _fail(f"internal error: {describe_error(error)}; please report")
@@ -88,7 +90,13 @@ def _run(argv: Sequence[str] | None) -> int:
     return status
 
 
+def _say_no_more() -> None:
+    """Keep what a signal broke off in the middle, such as the end of an event loop, from complaining of it."""
+    sys.unraisablehook = lambda _: None
+
+
 def _terminate(*_: Any) -> NoReturn:
+    _say_no_more()
     sys.exit(_TERMINATED)
 
 
