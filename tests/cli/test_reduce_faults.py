@@ -273,6 +273,29 @@ def test_an_interrupted_command_leaves_nothing_behind_and_says_nothing(tmp_path:
     assert target.read_text() == OLD
 
 
+IN_THE_END_OF_A_LOOP = """
+import asyncio.selector_events as events, sys
+from suture.cli.main import main
+real = events.BaseSelectorEventLoop._close_self_pipe
+def once(loop):
+    events.BaseSelectorEventLoop._close_self_pipe = real
+    loop._csock.close()
+    loop._ssock.close()
+    loop._ssock = None
+    raise KeyboardInterrupt
+events.BaseSelectorEventLoop._close_self_pipe = once
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_in_the_end_of_an_event_loop_says_nothing(tmp_path: Path):
+    history = tmp_path / "history.jsonl"
+    history.write_bytes(LINE)
+    command = [sys.executable, "-c", IN_THE_END_OF_A_LOOP, "reduce", *LIMIT, "--save-to", tmp_path / "saved", history]
+    ended = subprocess.run(command, capture_output=True, env=environment(), timeout=TIMEOUT, check=False)
+    assert (ended.returncode, ended.stderr) == (130, b"")
+
+
 def test_a_killed_command_leaves_the_history_as_it_was_and_can_be_run_again(tmp_path: Path):
     target, saved = tmp_path / "out.jsonl", tmp_path / "saved"
     target.write_text(OLD)
