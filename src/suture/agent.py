@@ -15,7 +15,7 @@ from suture.errors import ConfigError, ResumeError
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
 from suture.kernel.lifecycle import NOTHING, Begin, read_input
 from suture.kernel.loop import Standing, advance, drive
-from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack
+from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack, replaceable
 from suture.kernel.requests import Model
 from suture.kernel.ring import compile_rings
 from suture.kernel.run import Go, Run, Work, run_nested
@@ -86,6 +86,7 @@ class RunOptions(ResumeOptions, total=False):
     """Of the texts that Suture writes, for this run."""
 
 
+@replaceable
 class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq=False, dict=True, weakref=True):
     """A model that uses tools until it has an answer. Immutable: any number of runs go on at once.
 

@@ -91,7 +91,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _say_no_more() -> None:
-    """Keep what a signal broke off in the middle, such as the end of an event loop, from complaining of it."""
+    """Silence what a signal broke off half way, such as an event loop that was closing."""
     sys.unraisablehook = lambda _: None
 
 

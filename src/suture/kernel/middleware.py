@@ -45,6 +45,23 @@ def replace(value: S, /, **changes: Any) -> S:
     return msgspec.structs.replace(value, **changes)
 
 
+class _Fields:
+    """The fields of a struct as a dataclass has them, made when somebody asks."""
+
+    def __get__(self, value: object, kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+        from dataclasses import make_dataclass  # noqa: PLC0415 - only who replaces fields that way pays for it
+
+        return make_dataclass(kind.__name__, kind.__struct_fields__).__dataclass_fields__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+
+def replaceable(kind: type[S]) -> type[S]:
+    """Let `dataclasses.replace` and `copy.replace` change values of this struct, too."""
+    kind.__dataclass_fields__ = _Fields()  # pyright: ignore[reportAttributeAccessIssue]
+    kind.__replace__ = replace
+    return kind
+
+
+@replaceable
 class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """What a run works with, as `before_agent` sees it and may change it for the whole run.
 
@@ -63,6 +80,7 @@ class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=Tru
     resumed: bool = False
 
 
+@replaceable
 class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """What lasts from turn to turn: the history and the tools that the model sees.
 
@@ -80,6 +98,7 @@ class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True)
     report: Mapping[str, Any] | None = None
 
 
+@replaceable
 class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
     """What surrounds one model turn.
 

@@ -1,10 +1,12 @@
 """What is wrong with an agent is said when it is made, and names the setting."""
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
 
+import suture
 from suture import ChatModelAgent, ChatModelAgentMiddleware, ConfigError, InputError, Message, ModelRetryConfig
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
@@ -89,6 +91,24 @@ def test_a_helper_method_may_have_any_name(name: str):
 def test_a_wrong_choice_of_a_run_is_refused_at_once(wrong: dict[str, Any]):
     with pytest.raises(ConfigError):
         ChatModelAgent(model=ScriptedModel([])).stream("go", **wrong)
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        (ChatModelAgent(model=ScriptedModel([])), "instruction"),
+        (suture.ChatModelAgentContext(), "instruction"),
+        (suture.ModelContext(), "tools"),
+        (suture.ChatModelAgentState(), "messages"),
+    ],
+)
+@pytest.mark.parametrize("replace", [suture.replace, dataclasses.replace])
+def test_a_frozen_value_is_changed_by_either_replace(value: Any, field: str, replace: Any):
+    new = [] if field == "messages" else () if field == "tools" else "Be brief."
+    changed = replace(value, **{field: new})
+    assert type(changed) is type(value)
+    assert changed is not value
+    assert getattr(changed, field) == new
 
 
 def test_answers_are_given_by_interrupt():

@@ -57,9 +57,9 @@ def test_what_comes_after_is_stored_behind_it(tmp_path: Path):
     assert model.requests == [[ASK, CALL, user(result("a", "paid"), "And?"), SEEN, GO, said("Done."), user("And now?")]]
 
 
-def test_what_a_tool_gave_before_the_run_was_cancelled_is_found_again_and_stored(tmp_path: Path):
-    """Its neighbour, which was at work, may have done it or not."""
-    paid, hanging = asyncio.Event(), asyncio.Event()
+def paying_once(hanging: asyncio.Event) -> Any:
+    """Return a tool that pays the first time, and says when it hangs the next."""
+    paid = asyncio.Event()
 
     @tool
     async def pay(to: str) -> str:
@@ -71,6 +71,13 @@ def test_what_a_tool_gave_before_the_run_was_cancelled_is_found_again_and_stored
         await asyncio.Event().wait()
         return "never"
 
+    return pay
+
+
+def test_what_a_tool_gave_before_the_run_was_cancelled_is_found_again_and_stored(tmp_path: Path):
+    """Its neighbour, which was at work, may have done it or not."""
+    hanging = asyncio.Event()
+
     async def talk() -> None:
         running = asyncio.create_task(agent.invoke_async("Pay Bo."))
         await asyncio.wait_for(hanging.wait(), 30)
@@ -81,7 +88,7 @@ def test_what_a_tool_gave_before_the_run_was_cancelled_is_found_again_and_stored
 
     store(tmp_path, [])
     model = Recorder(said(use("a"), use("b")))
-    agent = teller(model, PatchToolCalls(), session_manager=load(tmp_path), tools=[pay])
+    agent = teller(model, PatchToolCalls(), session_manager=load(tmp_path), tools=[paying_once(hanging)])
     asyncio.run(talk())
     turn, found = said(use("a"), use("b")), result("a", "paid Bo")
     assert model.requests[-1] == [ASK, turn, user(found, unknown("b"), "And?")]
@@ -90,17 +97,7 @@ def test_what_a_tool_gave_before_the_run_was_cancelled_is_found_again_and_stored
 
 
 def test_what_a_tool_gave_in_a_conversation_that_was_cleared_is_not_credited_to_another_call_of_its_id():
-    hanging, paid = asyncio.Event(), asyncio.Event()
-
-    @tool
-    async def pay(to: str) -> str:
-        """Pay somebody, once."""
-        if not paid.is_set():
-            paid.set()
-            return f"paid {to}"
-        hanging.set()
-        await asyncio.Event().wait()
-        return "never"
+    hanging = asyncio.Event()
 
     async def break_off(prompt: str) -> None:
         hanging.clear()
@@ -118,7 +115,7 @@ def test_what_a_tool_gave_in_a_conversation_that_was_cleared_is_not_credited_to_
         await agent.invoke_async("And?")
 
     model = Recorder(said(use("a"), use("b")), said("I see."), CALL)
-    agent = teller(model, PatchToolCalls(), tools=[pay])
+    agent = teller(model, PatchToolCalls(), tools=[paying_once(hanging)])
     asyncio.run(talk())
     assert model.requests[-1] == [AND, SEEN, ASK, CALL, user(unknown("a"), "And?")]
 
