@@ -44,7 +44,7 @@ class Server:
         return {"endpoint": self.endpoint, **keys, "client_options": {"allow_http": True}}
 
     def start(self) -> bool:
-        """Start it, and wait until it answers and has a bucket; tell whether it does, or has ended instead."""
+        """Start it, and wait until it keeps what it is given; tell whether it does, or has ended instead."""
         command = [self.program, "server", f"-dir={self.directory}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3"]
         for number, service in enumerate(SERVICES):
             command.append(f"-{service}.port={self.ports[number]}")
@@ -55,7 +55,7 @@ class Server:
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.directory)
         deadline = time.monotonic() + 120
-        while not self.has_bucket():
+        while not self.keeps_objects():
             if self.process.poll() is not None:
                 return False
             assert time.monotonic() < deadline, self.log()
@@ -65,12 +65,21 @@ class Server:
     def log(self) -> str:
         return (self.directory / "log").read_text(errors="replace")[-2000:]
 
-    def has_bucket(self) -> bool:
-        request = urllib.request.Request(f"{self.endpoint}/{BUCKET}", method="PUT")
+    def keeps_objects(self) -> bool:
+        """Tell whether it has a bucket, and an object in it can be written and read.
+
+        The bucket alone says nothing: until its volumes have told the master that they are there, which can take
+        seconds, every object is an internal error.
+        """
+        steps = [("PUT", "", b""), ("PUT", "/started", b"yes"), ("GET", "/started", None)]
+        return all(self.does(method, path, content) for method, path, content in steps)
+
+    def does(self, method: str, path: str, content: bytes | None) -> bool:
+        request = urllib.request.Request(f"{self.endpoint}/{BUCKET}{path}", content, method=method)
         try:
             urllib.request.urlopen(request, timeout=10).close()
         except urllib.error.HTTPError as error:
-            return error.code == 409  # it has one
+            return error.code == 409  # it has this bucket already
         except OSError:
             return False
         return True
