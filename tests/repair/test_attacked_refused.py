@@ -90,6 +90,14 @@ def test_a_thought_at_the_very_end_goes() -> None:
     assert list(sound("anthropic", given).messages) == given[:3]
 
 
+@pytest.mark.parametrize("split", [False, True], ids=["one message", "a message of its own"])
+def test_a_call_that_only_a_thought_behind_it_made_signed_is_mended_with_it(split: bool) -> None:
+    nameless = {**_use(), "name": ""}
+    turn = [_says(TEXT, nameless), _says(THOUGHT)] if split else [_says(TEXT, nameless, THOUGHT)]
+    named = _says(TEXT, {**nameless, "name": "unknown_tool"})
+    assert list(sound("anthropic", [ASK, *turn, _result(), AGAIN]).messages[:3]) == [ASK, named, _result()]
+
+
 def test_signed_thinking_before_text_or_a_call_stays() -> None:
     untouched("anthropic", [ASK, _says(THOUGHT, _use()), _result(), _says(THOUGHT, TEXT), AGAIN])
 

@@ -165,10 +165,11 @@ class Fit:
             group, fitted = begins.get(id(items[place])), [items[place]]
             place += 1
             if group is not None:
+                place += len(group.turn) + (0 if self._set_like else len(group.results)) - 1
+                self._end_turn(group)
                 self._edit_group(group)
                 if self._set_like:
                     group = replace(group, results=[])  # they may stand anywhere, and are fitted where they do
-                place += len(group.turn) + len(group.results) - 1
                 fitted = self._arrange(group)
             for item in fitted:
                 self._fit_message(item)
@@ -182,6 +183,18 @@ class Fit:
         return self.out
 
     # Calls and results
+
+    def _end_turn(self, group: Group) -> None:
+        """Leave out the thoughts behind a turn's calls first: with them its calls may be signed, without them not."""
+        turn = group.turn
+        while turn and "trailing-thinking" in self.rules:
+            rest = self.wire.without_trailing_thinking(turn[-1].message)
+            if rest is turn[-1].message or not self._find("trailing-thinking", turn[-1], "dropped"):
+                return
+            if rest is not None:
+                self._replace(turn[-1], rest)
+                return
+            turn.pop()
 
     def _edit_group(self, group: Group) -> None:
         """Give calls and results the ids, names, arguments and texts that the profile demands."""
