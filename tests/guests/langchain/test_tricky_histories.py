@@ -256,6 +256,16 @@ def test_ids_are_legal_for_the_model_that_another_middleware_chose(
     agent.invoke({"messages": [human(), asks("i" * 80), human(), asks("a.b|c"), human(), asks("a.b|c"), human()]})
 
 
+def test_a_profile_that_was_named_has_what_langchains_own_model_demands(provider: Script, on_the_wire: Any):
+    model = on_the_wire["create_agent", "gemini"].model
+    agent = BUILDERS["create_agent"](model=model, tools=[], middleware=[PatchToolCallsMiddleware(profile="gemini")])
+    twice = [human(), asks("a"), ToolMessage("one", tool_call_id="a"), asks("a"), ToolMessage("two", tool_call_id="a")]
+    agent.invoke({"messages": [*twice, human()]})
+    sent = json.dumps(provider.bodies[-1])
+    assert "one" in sent
+    assert "two" in sent
+
+
 NEUTRAL = " - no result was recorded. It may have been cancelled or interrupted."
 
 

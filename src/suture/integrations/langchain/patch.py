@@ -40,10 +40,11 @@ _THREAD = replace(
     ids=IdForm(pattern="(?s).+"),
 )
 """The structure alone, and an id for every call, whatever it is: in a thread, one without could never be answered."""
-_GEMINI = replace(
-    get_profile("gemini"),
+_GEMINI = get_profile("gemini")
+_LANGCHAIN_GEMINI = replace(
+    _GEMINI,
     rules=(
-        *get_profile("gemini").rules,
+        *_GEMINI.rules,
         *rules("gemini", id_form=("A call has an id.", _BY_ID), id_unique=("An id is used once in a request.", _BY_ID)),
     ),
     ids=IdForm(pattern="(?s).+", scope="history"),
@@ -186,6 +187,7 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         if self._known[0] is not model:
             self._known = None if _is_chosen_in_run(model) else model, model_profile(model)
         profile = self._options.profile or self._known[1]
+        profile = _LANGCHAIN_GEMINI if profile is _GEMINI else profile
         kept = () if system is None or not isinstance(messages[0], AIMessage) else (system,)
         return repair_request(messages, WIRE, self._options, profile=profile, kept=kept)
 
@@ -240,7 +242,7 @@ def model_profile(model: Any) -> Profile:
     profile = profile_of(f"{_ask(model, 'openai_api_base') or ''} {named or type(model).__name__}")
     if profile.name == "openai-chat" and _ask(model, "_use_responses_api", {}) is True:
         return get_profile("openai-responses")
-    return _GEMINI if profile.name == "gemini" else profile
+    return profile
 
 
 def _is_chosen_in_run(model: Any) -> bool:
