@@ -425,3 +425,25 @@ def test_an_image_that_leaves_the_history_leaves_no_empty_file():
     plan = compact([{"role": "user", "content": [image]}, *rounds], max_tokens=1_500)
     assert actions(plan) == ["digest"]
     assert plan.saves == ()
+
+
+def test_what_stands_for_folded_messages_mentions_their_images():
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    use = {"type": "tool_use", "id": "a", "name": "draw", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": [image, image, {"type": "text", "text": "two"}]}
+    drawn = [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    rounds = [{"role": "assistant", "content": "Seen. " * 600}, {"role": "user", "content": "And?"}] * 4
+    asked = [{"role": "user", "content": "Hi."}, rounds[0], {"role": "user", "content": [image]}]
+    prompts: list[str] = []
+
+    def summarize(prompt: str) -> str:
+        prompts.append(prompt)
+        return "In short."
+
+    options: dict[str, Any] = {"max_tokens": 4_000, "wire": "anthropic", "clear_exclude_tools": ["draw"]}
+    compact([*asked, *drawn, *rounds], summarizer=summarize, **options)
+    assert "user: [1 image or file]" in prompts[0]
+    assert "result of draw: [2 images or files]\ntwo" in prompts[0]
+    digest = str(compact([*asked, *drawn, *rounds], **options).messages)
+    assert "- user: [1 image or file]" in digest
+    assert "- result of draw: [2 images or files] two" in digest

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from suture._text import replace_surrogates, shorten
 from suture.language import Language
+from suture.messages import TextPart
 from suture.wires import Wire, argument_json
 from suture.wires.parts import Telling
 
@@ -363,21 +364,25 @@ class Entry(NamedTuple):
 
 def said_in(wire: Wire, message: Any) -> str:
     """Return what a message says beside its thoughts, calls and results."""
-    message = wire.without_thinking(message)
-    if message is None:
-        return ""
+    return "\n".join(_tell(wire, message).texts[1:])
+
+
+def _tell(wire: Wire, message: Any) -> Telling:
     telling = Telling("")
-    wire.tell(message, telling)
-    return "\n".join(telling.texts[1:])
+    message = wire.without_thinking(message)
+    if message is not None:
+        wire.tell(message, telling)
+    return telling
 
 
 def entries_of(wire: Wire, messages: Sequence[Any]) -> list[Entry]:
-    """Return what messages say, one entry for each text, call and result; thoughts are left out."""
+    """Return what messages say, one entry for each text, call and result; thoughts are left out, media mentioned."""
     entries: list[Entry] = []
     names: dict[str, str] = {}
     for message in messages:
         view = wire.view(message)
-        if said := said_in(wire, message):
+        telling = _tell(wire, message)
+        if said := _mention("\n".join(telling.texts[1:]), telling.media):
             entries.append(Entry(view.role, said, _line(said, 200)))
         for call in view.calls:
             names[call.id] = call.name
@@ -385,11 +390,17 @@ def entries_of(wire: Wire, messages: Sequence[Any]) -> list[Entry]:
             text = f"{call.name}({_ends(arguments, _LONGEST_ARGUMENTS)})"
             entries.append(Entry("call", text, f"{call.name}({_line(arguments, 160)})"))
         for result in view.results:
-            text, _ = wire.result_text(result)
+            parts = wire.result_parts(result) or ()
+            text = _mention(wire.result_text(result)[0], sum(not isinstance(part, TextPart) for part in parts))
             name = result.name or names.get(result.id, "")
             short = named_path(text) or _line(text, 40 if is_cleared_text(text) else 120)
             entries.append(Entry(f"result of {name}" if name else "result", _ends(text, _LONGEST_RESULT), short))
     return entries
+
+
+def _mention(text: str, media: int) -> str:
+    note = f"[{media} {'image or file' if media == 1 else 'images or files'}]" if media else ""
+    return "\n".join(filter(None, (note, text)))
 
 
 def _line(text: str, limit: int) -> str:
