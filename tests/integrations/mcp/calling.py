@@ -66,7 +66,7 @@ class Notes:
         self.lines: asyncio.Queue[str] = asyncio.Queue()
 
     async def next(self) -> str:
-        return await asyncio.wait_for(self.lines.get(), 20)
+        return await asyncio.wait_for(self.lines.get(), 120)
 
 
 @asynccontextmanager

@@ -49,7 +49,7 @@ def test_leaving_during_a_call_ends_the_call_and_the_process():
                 pid = await pid_of(server)
                 calls = asyncio.create_task(results(server, ("wait", '{"mark": "a"}'), ("wait", '{"mark": "b"}')))
                 assert {await notes.next(), await notes.next()} == {"a started", "b started"}
-            return await asyncio.wait_for(calls, 20), pid
+            return await asyncio.wait_for(calls, 120), pid
 
     answers, pid = asyncio.run(main())
     assert [message.is_error for message in answers] == [True, True]

@@ -143,7 +143,7 @@ def test_an_answer_that_is_no_result_is_an_error_result():
 
 @pytest.mark.parametrize("habit", ["no result", "no error"])
 def test_an_answer_that_cannot_be_read_ends_its_call_at_once(habit: str):
-    answer = failure(habit, timeout=20)
+    answer = failure(habit, timeout=60)
     assert answer.is_error
     assert "answered echo with what cannot be used: " in answer.content
 

@@ -134,7 +134,7 @@ def test_what_is_no_number_in_json_is_told_by_its_name_and_once(habit: str, said
 @pytest.mark.parametrize("habit", ["half a character", "bytes that are no text"])
 def test_what_is_no_character_is_told_as_the_replacement_character(habit: str):
     async def main() -> list[str]:
-        async with odd(habit, timeout=5) as server:
+        async with odd(habit, timeout=60) as server:
             return [*await texts(server, ("echo", "{}")), *await texts(server, ("echo", "{}"))]
 
     assert asyncio.run(main()) == ["caf\ufffd", "caf\ufffd"]
