@@ -172,6 +172,7 @@ fill | error-told | empty-error | A result that reports an error has content.
 fill | reasoning-field | missing-field | The messages of a turn with tool calls have reasoning_content, which may be empty.
 drop-empty | not-empty | empty-message empty-calls | A message has content or calls, and a list of calls is not empty.
 drop-empty | text-not-blank | blank-text | A text block is not blank.
+drop-empty | server-tools-end | open-server-tool | A use of a server's tool has its result, unless the model may still go on.
 drop-thinking | thinking-signed | unsigned-thinking | A thinking block has a signature.
 drop-thinking | thinking-not-last | trailing-thinking | The last block of an assistant turn is no thinking.
 drop-thinking | reasoning-pair | lone-reasoning | A reasoning item is followed by the item it produced.

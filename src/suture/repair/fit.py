@@ -102,8 +102,8 @@ class Fit:
     def pass_by(self, messages: list[Any], start: int, stop: int) -> None:
         """Take `messages[start:stop]`, which are acceptable as they are."""
         self._drop_reasoning()
-        if self.last == "assistant" and self.wire.view(messages[start]).role != "assistant":
-            self._drop_trailing_thinking()
+        if self.last == "assistant" and (first := self.wire.view(messages[start])).role != "assistant":
+            self._end_reply(is_answered=bool(first.results))
         self._release()
         if self.out:
             self.out += messages[start : stop - 1]
@@ -178,7 +178,7 @@ class Fit:
     def finish(self) -> list[Any]:
         """Return all that came out since the start."""
         self._drop_reasoning()
-        self._drop_trailing_thinking()
+        self._drop_trailing("trailing-thinking", self.wire.without_trailing_thinking)
         self._release()
         return self.out
 
@@ -275,8 +275,8 @@ class Fit:
         """Return the messages of a group in the order that the provider wants, media shown behind it."""
         media = self._lift_media(group)
         if len(group.turn) > 1:  # where a step begins is seen when each message is in order
-            for item in group.turn:
-                self._mend(item)
+            for place, item in enumerate(group.turn):
+                self._mend(item, goes_on=place > 0)
         turn = group.turn
         first = next((place for place, item in enumerate(turn) if item.view.calls), len(turn))
         between = [item for item in turn[first:] if not item.view.calls]
@@ -410,20 +410,31 @@ class Fit:
 
     # One message
 
-    def _mend(self, item: Record) -> None:
-        """Do what can be done about a message by itself."""
+    def _mend(self, item: Record, *, goes_on: bool = False) -> None:
+        """Do what can be done about a message by itself, which may go on with a turn."""
         if id(item) in self._mended:
             return
         self._mended.add(id(item))
         for problem in self._passes:
-            if problem == "split-server-tool" and self.last == "assistant":
-                continue  # the use may stand in the message before: a pause, or one block a message
+            if problem == "split-server-tool" and (goes_on or self._stands_before(item)):
+                continue
             better = self.wire.mends[problem](item.message, item.view)
             if better is item.message:
                 continue
             may = better is not None and (not item.view.signed or problem in _IN_SIGNED)
             if self._find(problem, item, _DONE[problem] if may else ""):
                 self._replace(item, better)
+
+    def _stands_before(self, item: Record) -> bool:
+        """Tell whether the use of a server's tool, whose result a message may hold, can stand in what the model said last.
+
+        That is a pause, or one block a message; or calls of ours came first, and the server ran its own behind them.
+        """
+        wire = self.wire
+        if self.last != "results" or not self.out or not isinstance(wire, BlockWire):
+            return self.last == "assistant"
+        whole = wire.with_blocks(item.message, [*wire.blocks(self.out[-1]), *wire.blocks(item.message)])
+        return wire.mends["split-server-tool"](whole, item.view) is whole
 
     def _fit_message(self, item: Record) -> None:
         self._mend(item)
@@ -478,12 +489,21 @@ class Fit:
             if not self._find("lone-reasoning", item, "dropped"):
                 self._put(item)
 
-    def _drop_trailing_thinking(self) -> None:
-        """Leave out the thoughts at the end of what the model said: the stream was cut behind them."""
+    def _end_reply(self, *, is_answered: bool) -> None:
+        """Leave out what must not stand at the end of what the model said, where somebody else speaks then.
+
+        Its provider runs what was left open when calls are answered, or when it goes on itself; and never else.
+        """
+        if not is_answered:
+            self._drop_trailing("open-server-tool", self.wire.without_open_uses)
+        self._drop_trailing("trailing-thinking", self.wire.without_trailing_thinking)
+
+    def _drop_trailing(self, problem: str, drop: Callable[[Any], Any | None]) -> None:
+        """Leave out what the stream was cut behind, at the end of what the model said."""
         held = self._held
-        while held is not None and held.role == "assistant" and "trailing-thinking" in self.rules:
-            rest = self.wire.without_trailing_thinking(held.message)
-            if rest is held.message or not self._find("trailing-thinking", held, "dropped"):
+        while held is not None and held.role == "assistant" and problem in self.rules:
+            rest = drop(held.message)
+            if rest is held.message or not self._find(problem, held, "dropped"):
                 return
             if rest is not None:
                 self._held = replace(held, message=rest)
@@ -497,7 +517,7 @@ class Fit:
         message, view, role = item.message, item.view, item.view.role
         held = self._held
         if held is not None and held.role == "assistant" and role != "assistant":
-            self._drop_trailing_thinking()
+            self._end_reply(is_answered=bool(view.results))
             held = self._held
         late = role == "system" and held is not None and (held.has_results or held.role == "assistant")
         if late and "late-system" in self.rules and self._find("late-system", item, "told as the user's"):

@@ -283,6 +283,10 @@ class Wire(ABC):
         """Return `message` without the thoughts at its end; `None` if nothing is left."""
         return message
 
+    def without_open_uses(self, message: Any) -> Any | None:
+        """Return `message` without the uses of a server's tools whose results it lacks; `None` if nothing is left."""
+        return message
+
     def without_thinking(self, message: Any) -> Any | None:
         """Return `message` without what the model thought; `None` if nothing is left."""
         return message
@@ -390,7 +394,11 @@ class ChatWire(Wire):
         """Return the pieces of an assistant message: its reasoning, its text, its calls, and what it cost."""
 
     def is_cut(self, message: Any) -> bool:
-        """Tell whether `message` is a reply that ends where it reached the limit of its length; not all wires know."""
+        """Tell whether `message` is a reply that ends where it was broken off; not all wires know."""
+        return False
+
+    def is_paused(self, message: Any) -> bool:
+        """Tell whether the provider goes on with `message` when it is sent back as it is; not all wires know."""
         return False
 
     @abstractmethod

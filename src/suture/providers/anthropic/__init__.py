@@ -19,6 +19,7 @@ ANTHROPIC = Profile(
         thinking_not_last="400: 'The final block in an assistant message cannot be thinking' (forgecode#2107, #3073, hermes#16921)",
         text_errors="400: 'all content must be type text if is_error is true' (vellum#18387)",
         server_tools="400: a server_tool_use without its result in the same message (claude-code#92509)",
+        server_tools_end="400: 'tool use with id … was found without a corresponding web_search_tool_result block' (lisette#108, langchainjs#11407)",
         sendable="400: 'no low surrogate in string' (claude-code#68325, #69927)",
         single_result="400: 'each tool_use must have a single result'",
         adjacent="400: 'Each tool_use block must have a corresponding tool_result block in the next message'",

@@ -20,6 +20,7 @@ _KINDS = {
 _OWN_TYPES = frozenset(
     ("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use")
 )
+_SERVER_USES = frozenset(("server_tool_use", "mcp_tool_use"))
 _FOREIGN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "parts")
 
 
@@ -119,7 +120,9 @@ class AnthropicWire(BlockWire):
     form = Form(typed_text("text"), text_block("text"))
 
     named_results = False
-    arranges = frozenset(("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error"))
+    arranges = frozenset(
+        ("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error", "open-server-tool")
+    )
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         return values.glance_at_turns(messages, start, demands, _TURNS)
@@ -209,11 +212,19 @@ class AnthropicWire(BlockWire):
         used: set[Any] = set()
         for block in self.blocks(message):
             kind = word(block, "type") or ""
-            if kind in {"server_tool_use", "mcp_tool_use"}:
+            if kind in _SERVER_USES:
                 used.add(get(block, "id"))
             elif kind.endswith("_tool_result") and get(block, "tool_use_id") not in used:
                 return None
         return message
+
+    def without_open_uses(self, message: Any) -> Any | None:
+        blocks = self.blocks(message)
+        answered = {get(block, "tool_use_id") for block in blocks}
+        changed = self._with_some(
+            message, lambda block: word(block, "type") not in _SERVER_USES or get(block, "id") in answered
+        )
+        return changed if changed is message or self.blocks(changed) else None
 
     def compacted_by(self, message: Any) -> str:
         """Tell whether a block of `message` is the service's own compaction; one without content has failed."""
