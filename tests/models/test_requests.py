@@ -24,8 +24,18 @@ from suture.messages import (
     ToolInfo,
 )
 from suture.models import AnthropicModel, ModelRequest
+from tests.codecs.anthropic import server as anthropic
 from tests.models.loopback import Answer, loopback
-from tests.models.providers import WIRES, call_reply, history_in, make_model, reply, streamed, text_reply
+from tests.models.providers import (
+    WIRES,
+    call_reply,
+    history_in,
+    make_model,
+    reply,
+    stream_headers,
+    streamed,
+    text_reply,
+)
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
@@ -309,8 +319,9 @@ def test_usage_tells_what_came_from_the_cache(wire: str):
     assert result.messages[-1].response_meta.usage == cost
 
 
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_reply_at_its_limit_says_so_and_a_call_that_was_cut_is_not_run(wire: str):
+def test_a_reply_that_was_broken_off_says_so_and_a_call_that_was_cut_is_not_run(wire: str, reason: str):
     ran: list[str] = []
 
     @tool
@@ -319,11 +330,11 @@ def test_a_reply_at_its_limit_says_so_and_a_call_that_was_cut_is_not_run(wire: s
         ran.append(port)
         return "06:12"
 
-    cut = reply(FunctionToolCall("call_1", "tides", "{}"), finish="length")
+    cut = reply(FunctionToolCall("call_1", "tides", "{}"), finish=reason)
     answers = [streamed(wire, cut), streamed(wire, text_reply())]
     result, _, server = asyncio.run(run_agent(wire, answers, tools=[tides]))
     asks, answer = result.messages[1:3]
-    assert asks.response_meta.finish_reason == "length"
+    assert asks.response_meta.finish_reason == reason
     assert ran == []
     assert answer.role == "tool"
     assert answer.tool_call_id == asks.tool_calls[0].id
@@ -337,6 +348,132 @@ def test_a_text_at_its_limit_is_kept(wire: str):
     assert result.output == "The sea is"
     assert result.messages[-1].response_meta.finish_reason == "length"
     assert any(isinstance(event, MessageFinished) for event in events)
+
+
+@tool
+def tides(port: str) -> str:
+    """Look up high tide."""
+    return f"06:12 in {port}"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_the_last_answer_is_asked_for_without_a_choice_between_tools_that_are_not_there(wire: str):
+    answers = [streamed(wire, call_reply(("call_1", "tides", '{"port": "Dover"}'))), streamed(wire, text_reply())]
+    settings: dict[str, Any] = {"tools": [tides], "max_iterations": 1, "on_max_iterations": "answer"}
+
+    async def main() -> tuple[Any, dict[str, Any]]:
+        async with loopback(answers) as server:
+            model = make_model(wire, server.url, options={"tool_choice": "required", "parallel_tool_calls": False})
+            result = await ChatModelAgent(model=model, **settings).run("High tide?")
+            return result, server.requests[-1].payload
+
+    result, asked = asyncio.run(main())
+    assert result.output == "The sea is calm."
+    # Two providers demand that the tools are declared which a history calls; only one of them can forbid to call them.
+    named = [
+        at(tool, "name") or at(tool, "toolSpec.name")
+        for tool in at(asked, "tools") or at(asked, "toolConfig.tools") or ()
+    ]
+    assert named == (["tides"] if wire in {"anthropic", "bedrock"} else [])
+    assert at(asked, CHOICES[wire][0]) == ({"type": "none"} if wire == "anthropic" else None)
+    assert "parallel_tool_calls" not in asked
+
+
+def test_a_choice_between_tools_of_the_provider_s_own_is_sent():
+    own = {"tools": [{"type": "web_search_20250305", "name": "web_search"}], "tool_choice": "required"}
+    asked = payload("anthropic", ModelRequest("", [Message.user("hi")], (), own))
+    assert asked["tool_choice"] == {"type": "any"}
+
+
+# What Anthropic runs itself
+
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "tides"}}
+FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+LOOK = {"type": "tool_use", "id": "toolu_1", "name": "tides", "input": {"port": "Dover"}}
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
+
+
+def says(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def anthropic_reply(reason: str, *content: dict[str, Any]) -> Answer:
+    body = {"type": "message", "role": "assistant", "content": list(content), "stop_reason": reason, "usage": {}}
+    events = anthropic.write_stream(body)
+    return Answer([anthropic.frame(event) for event in events], headers=stream_headers("anthropic"))
+
+
+def contents_of(asked: Any) -> list[Any]:
+    return [message["content"] for message in asked.payload["messages"] if message["role"] == "assistant"]
+
+
+def test_a_reply_that_the_provider_paused_is_sent_back_and_goes_on():
+    paused, goes_on = [THOUGHT, says("I search."), SEARCH], [FOUND, LOOK]
+    answers = [
+        anthropic_reply("pause_turn", *paused),
+        anthropic_reply("tool_use", *goes_on),
+        anthropic_reply("end_turn", says("At 06:12.")),
+    ]
+    result, _, server = asyncio.run(run_agent("anthropic", answers, tools=[tides]))
+    assert result.output == "At 06:12."
+    assert [contents_of(asked) for asked in server.requests] == [[], [paused], [paused, goes_on]]
+    assert [message.role for message in result.messages] == ["user", *["assistant"] * 2, "tool", "assistant"]
+
+
+def test_a_pause_is_a_turn_and_the_last_answer_is_taken_as_it_is():
+    paused = anthropic_reply("pause_turn", says("I search."), SEARCH)
+    with pytest.raises(suture.MaxIterationsExceeded):
+        asyncio.run(run_agent("anthropic", [paused], max_iterations=3))
+    limits: dict[str, Any] = {"max_iterations": 1, "on_max_iterations": "answer"}
+    result, _, server = asyncio.run(run_agent("anthropic", [paused], **limits))
+    assert (result.output, len(server.requests)) == ("I search.", 2)
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "pause_turn"])
+@pytest.mark.parametrize("before", [[says("I search.")], [THOUGHT], []], ids=["text", "thought", "nothing"])
+def test_a_search_that_was_broken_off_is_left_out_when_the_user_speaks(reason: str, before: list[Any]):
+    async def main() -> Any:
+        async with loopback([anthropic_reply(reason, *before, SEARCH)]) as server:
+            agent: Any = ChatModelAgent(model=make_model("anthropic", server.url), max_iterations=1)
+            try:
+                messages = (await agent.run("High tide?")).messages
+            except suture.MaxIterationsExceeded as error:
+                messages = error.result.messages
+            server.answers = [streamed("anthropic", text_reply())]
+            await agent.run("Go on.", history=messages)
+            return server.requests[-1]
+
+    assert contents_of(asyncio.run(main())) == ([before] if before == [says("I search.")] else [])
+
+
+@pytest.mark.parametrize("order", [[SEARCH, LOOK], [THOUGHT, LOOK, SEARCH]], ids=["search first", "call first"])
+def test_a_search_beside_a_call_waits_for_the_result_of_the_call(order: list[Any]):
+    found = [FOUND, says("At 06:12.")]
+    answers = [anthropic_reply("tool_use", *order), anthropic_reply("end_turn", *found)]
+
+    async def main() -> Any:
+        async with loopback(answers) as server:
+            agent: Any = ChatModelAgent(model=make_model("anthropic", server.url), tools=[tides])
+            result = await agent.run("High tide?")
+            await agent.run("And in Hull?", history=result.messages)
+            return result, server.requests
+
+    result, asked = asyncio.run(main())
+    assert result.output == "At 06:12."
+    assert contents_of(asked[1]) == [order]
+    assert contents_of(asked[2]) == [order, found]
+
+
+@pytest.mark.parametrize("native", ["message", "agentic"])
+def test_a_text_that_was_split_to_cite_is_one_text(native: str):
+    cited = {**says("at 06:12"), "citations": [{"type": "char_location", "cited_text": "06:12"}]}
+    answer = anthropic_reply("end_turn", says("I search."), SEARCH, FOUND, says("High tide is "), cited, says("."))
+
+    async def main() -> Any:
+        async with loopback([answer]) as server:
+            return await ChatModelAgent(model=make_model("anthropic", server.url, wire=native)).run("High tide?")
+
+    assert asyncio.run(main()).output == "I search.\nHigh tide is at 06:12."
 
 
 @pytest.mark.parametrize("wire", ["gemini", "bedrock"])

@@ -17,6 +17,7 @@ Body = dict[str, Any]
 SCHEMA: Any = object()
 """Stands for the schema in what asks for an answer of one."""
 _WORDS = ("auto", "none", "required")
+_REMOVED = "This tool is no longer there; do not call it."
 _BESIDE = "tool"
 """What is kept of a tool beside the function in it."""
 
@@ -224,6 +225,10 @@ class RequestForm:
             put_at(function, self.parameters, dict(schema))
         function = overlay(function, {name: value for name, value in own.items() if name != _BESIDE})
         return {**self.head, **({self.function: function} if self.function else function), **map_of(own, _BESIDE)}
+
+    def name_tools(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return tools of these names, for a provider that wants those named which a history calls."""
+        return [self.write_function(ToolInfo(name, _REMOVED), {}) for name in dict.fromkeys(names) if name]
 
     def read_tools(self, tools: Sequence[Mapping[str, Any]]) -> list[ToolInfo]:
         """Return the tools of a request."""

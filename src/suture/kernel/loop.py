@@ -166,8 +166,11 @@ class LocalPort:
             if not run.history.length:
                 raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
         state, phase = run.state, "tools"
-        if not run.last_calls():
-            run.output_message, phase = run.history[-1], "end"
+        calls, reply = run.last_calls(), run.history[-1]
+        if not calls and not at.is_last and run.wire.is_paused(reply):
+            phase = "model"  # it goes on when it is sent back
+        elif not calls:
+            run.output_message, phase = reply, "end"
             fault = _read_output(run)
             if fault:  # an answer of the wrong form goes back to the model
                 if state.corrections >= _CORRECTIONS or at.is_last or run.spec.output is None:

@@ -15,6 +15,7 @@ from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models.http import Bound, brief, status_error
 from suture.models.provider import NO_KEY, Body, ProviderModel, WholeBody, to_json
+from suture.wires import get_wire
 from suture.wires.fields import parse_json
 
 _RAW = "X-Stainless-Raw-Response"
@@ -162,6 +163,7 @@ class OpenAIResponsesModel(SDKModel[NativeM]):
 
 _CACHE = {True: {"type": "ephemeral"}, "5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
 _MARK = b'"cache_control":'
+_CALL = b'"tool_use"'
 _MARKS = 4
 """How many marks a request may have."""
 
@@ -184,8 +186,12 @@ class AnthropicModel(SDKModel[NativeM]):
     path: ClassVar[str] = "/v1/messages"
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with cache marks where they are asked for."""
+        """Return the body with cache marks where they are asked for; without tools, those that were called are named."""
         body = super().lay_over(body)
+        if "tools" not in body.settings and any(_CALL in form for form in body.forms):
+            view, form = get_wire(self.codec_name).view, self.codec.request_form
+            tools = form.name_tools([call.name for message in body.messages for call in view(message).calls])
+            body.settings.update({"tools": tools, "tool_choice": form.choices["none"]} if tools else {})
         asked = body.settings.pop("cache", None)
         if not asked:
             return body

@@ -46,6 +46,7 @@ NO_KEY = "none-needed"
 """What a server of one's own is sent: never the key that the environment holds for the provider itself."""
 _QUIET = (Lost.META, Lost.EXTRA)
 """Losses that nobody misses in a request."""
+_ABOUT_TOOLS = ("tool_choice", "parallel_tool_calls")
 _NETWORK = frozenset(("httpx2", "httpcore2", "httpx", "httpcore", "h11", "aiohttp", "urllib3", "http"))
 """Packages below the SDKs, whose exceptions some let through."""
 to_json = msgspec.json.Encoder().encode
@@ -346,6 +347,9 @@ class ProviderModel(ABC, Generic[NativeM]):
     def body(self, request: ModelRequest[NativeM]) -> Body:
         """Return what the provider is sent: encoded, then fitted, as far as it is new."""
         codec, options = self.choose({**self.options, **request.options})
+        if not request.tool_infos and codec.request_form.tools.partition(".")[0] not in options:
+            # without tools there is no choice of one, and providers refuse a request that makes it
+            options = {name: value for name, value in options.items() if name not in _ABOUT_TOOLS}
         run = _find_run()
         language = cast("Language", run.language) if run is not None else resolve_language(None)
         key = (codec.name, codec.field, codec.store, self.rules, language, type(self))

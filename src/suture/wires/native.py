@@ -14,6 +14,10 @@ from suture.wires.parts import MEDIA_PARTS, RawPart, Telling, as_block, as_part,
 from suture.wires.wire import CALLED, SAID, THOUGHT, ChatWire, ItemWire, gather
 
 
+_CUT = frozenset(("length", "content_filter"))
+"""Why a reply ends where it was broken off."""
+
+
 class NativeWire(ChatWire):
     """What the wires of Suture's own two message types have in common."""
 
@@ -64,7 +68,10 @@ class NativeWire(ChatWire):
         return message.__class__ is self.message_type and message.role == "assistant"
 
     def is_cut(self, message: Any) -> bool:
-        return message.response_meta is not None and message.response_meta.finish_reason == "length"
+        return message.response_meta is not None and message.response_meta.finish_reason in _CUT
+
+    def is_paused(self, message: Any) -> bool:
+        return message.response_meta is not None and message.response_meta.finish_reason == "pause"
 
     def usage(self, message: Any) -> own.TokenUsage | None:
         return message.response_meta.usage if message.response_meta else None
@@ -276,9 +283,21 @@ def _only_texts(parts: Sequence[own.Part]) -> bool:
 
 def _texts(message: own.Message) -> list[str]:
     """Return the texts of `message`: its content, and those among its parts."""
-    parts = (*message.user_input_multi_content, *message.assistant_gen_multi_content)
-    texts = [part.text for part in parts if isinstance(part, own.TextPart)]
-    return [message.content, *texts] if message.content else texts
+    said = [part.text for part in message.user_input_multi_content if isinstance(part, own.TextPart)]
+    texts, last = ([message.content], -1) if message.content else ([], None)
+    for part in message.assistant_gen_multi_content:
+        is_text = isinstance(part, own.TextPart)
+        if is_text and last is not None and part.index in (None, last + 1) and not _begins(part):
+            texts[-1] += part.text
+        elif is_text:
+            texts.append(part.text)
+        last = (part.index or 0) if is_text else None
+    return [*texts, *said]
+
+
+def _begins(text: Any) -> bool:
+    """Tell whether a text of the model's does not go on with the one before: providers split one to cite, or to sign."""
+    return any(isinstance(kept, Mapping) and values.ITEM in kept for kept in text.extra.values())
 
 
 def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
@@ -487,12 +506,15 @@ class AgenticWire(BlockWire, NativeWire):
     def text(self, message: Any) -> str:
         """Return what `message` says as text: its texts, and those in its results."""
         self.check(message)
-        kinds = [(block, self.kind(block)) for block in message.content_blocks]
-        texts = [
-            block.text if kind == values.TEXT else self.result_text(self.read_result(block))[0]
-            for block, kind in kinds
-            if kind in {values.TEXT, values.RESULT}
-        ]
+        texts: list[str] = []
+        goes_on = False
+        for block in message.content_blocks:
+            kind = self.kind(block)
+            if kind == values.TEXT and goes_on and not _begins(block):
+                texts[-1] += block.text
+            elif kind in {values.TEXT, values.RESULT}:
+                texts.append(block.text if kind == values.TEXT else self.result_text(self.read_result(block))[0])
+            goes_on = kind == values.TEXT and message.role == "assistant"
         return "\n".join([text for text in texts if text])
 
     def calls(self, message: Any) -> tuple[values.Call, ...]:

@@ -24,6 +24,13 @@ MARK = "_suture_placeholder"
 KIND = "suture.kind"
 """The key in `extra` of a call that is no function's, and of its result; its value is the kind of call."""
 
+ITEM = "item"
+"""What an item of the model's that is a message has beside its content, where such items are kept apart.
+
+It is kept in the `extra` of the native message, so that a reply that is one text is nothing else; of a second such
+item, in that of its first block.
+"""
+
 _LARGE, _DEEP = 2**63, 40
 """What a glance takes for granted: integers below, and levels of nesting."""
 

@@ -9,6 +9,7 @@ from suture.codecs import get_codec
 from suture.messages import AgenticMessage, ResponseMeta, TokenUsage
 
 REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+REASONS["pause"] = "pause_turn"
 CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 
 

@@ -81,7 +81,7 @@ def test_what_a_reply_says_beside_is_kept(beside: dict[str, Any]):
         ("model_context_window_exceeded", "length", "model_context_window_exceeded"),
         ("tool_use", "tool_calls", "tool_use"),
         ("refusal", "content_filter", "refusal"),
-        ("pause_turn", "pause_turn", None),
+        ("pause_turn", "pause", "pause_turn"),
         (None, "", None),
     ],
 )

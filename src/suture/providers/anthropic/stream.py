@@ -15,6 +15,7 @@ _REASONS = {
     **dict.fromkeys(("max_tokens", "model_context_window_exceeded"), "length"),
     "tool_use": "tool_calls",
     "refusal": "content_filter",
+    "pause_turn": "pause",
 }
 _COUNTS = {
     "prompt_tokens": "input_tokens cache_creation_input_tokens cache_read_input_tokens",

@@ -20,7 +20,6 @@ from suture.providers.bedrock.stream import SERVER_CALL, WIRE, BedrockReader, ha
 from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, listed, map_of, parse_json, text_of
 from suture.wires.parts import data_of
 
-_REMOVED = "This tool is no longer there; do not call it."
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _TYPES: Mapping[str, Mapping[str, str]] = {
     "image": {form: f"image/{form}" for form in ("png", "jpeg", "gif", "webp")},
@@ -384,8 +383,7 @@ class BedrockCodec(contents.BlockCodec):
         if "toolConfig" in body:
             return body
         blocks = [block for message in body["messages"] for block in message["content"]]
-        names = dict.fromkeys(block["toolUse"]["name"] for block in blocks if "toolUse" in block)
-        tools = [self.request_form.write_function(native.ToolInfo(name, _REMOVED), {}) for name in names if name]
+        tools = self.request_form.name_tools([block["toolUse"]["name"] for block in blocks if "toolUse" in block])
         return {**body, "toolConfig": {"tools": tools}} if tools else body
 
     def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:

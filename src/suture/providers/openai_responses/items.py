@@ -16,16 +16,10 @@ from suture.codecs.codec import located
 from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.providers.openai_responses.wire import CALL_TYPES, FROM_OUTSIDE, ROLES
 from suture.wires.fields import argument_json, expect, inner, is_map, json_text, list_of, map_of, object_of, text_of
-from suture.wires.values import KIND
+from suture.wires.values import ITEM, KIND
 
 WIRE = "openai-responses"
 
-ITEM = "item"
-"""What an item of the model's that is a message has beside its content.
-
-It is kept in the `extra` of the native message, so that a reply that is one text is nothing else; of a second such
-item, in that of its first block.
-"""
 NEEDS = "reasoning"
 """Kept with what the model made: the id of the reasoning that it was made after."""
 PART = "part"
