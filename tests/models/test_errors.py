@@ -26,7 +26,19 @@ from suture.kernel import ModelRetryConfig
 from suture.messages import Message
 from suture.models import ModelRequest
 from tests.models.loopback import Answer, loopback
-from tests.models.providers import HELLO, KINDS, WIRES, address, make_model, refusal, streamed, text_reply
+from tests.models.providers import (
+    HELLO,
+    KINDS,
+    WIRES,
+    address,
+    frame,
+    frames,
+    make_model,
+    refusal,
+    stream_headers,
+    streamed,
+    text_reply,
+)
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 
@@ -58,6 +70,7 @@ def test_each_status_has_its_error(wire: str, streaming: bool):
         404: (ModelRequestError, False),
         413: (ContextLengthError, False),
         422: (ModelRequestError, False),
+        424: (ModelServerError, True),
         429: (RateLimitError, True),
         500: (ModelServerError, True),
         503: (ModelServerError, True),
@@ -95,6 +108,27 @@ def test_a_refused_key_says_where_the_key_comes_from(wire: str):
     assert ("AWS_BEARER_TOKEN_BEDROCK" if wire == "bedrock" else "check api_key=") in str(error)
     named = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY", "bedrock": "AWS_BEARER_TOKEN_BEDROCK"}
     assert named.get(wire, "OPENAI_API_KEY") in KINDS[wire]("m").key_hint
+
+
+def google_refusal(status: int, **detail: str) -> Answer:
+    told = {"code": status, "message": "No.", "status": "INVALID_ARGUMENT", "details": [detail]}
+    return Answer([json.dumps({"error": told}).encode()], status, {"content-type": "application/json"})
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_what_google_says_of_a_key_or_a_wait_stands_in_the_details(streaming: bool):
+    refused_key = asyncio.run(refused("gemini", google_refusal(400, reason="API_KEY_INVALID"), streaming=streaming))
+    assert type(refused_key) is ModelAuthError
+    assert (refused_key.status, refused_key.code) == (400, "API_KEY_INVALID")
+    assert "check api_key=" in str(refused_key)
+    waits = asyncio.run(refused("gemini", google_refusal(429, retryDelay="34.5s"), streaming=streaming))
+    assert waits.retry_after == 34.5
+
+
+def test_a_stream_of_bedrock_s_that_its_model_broke_off_may_be_tried_again():
+    events = [*frames("bedrock", text_reply())[:2], frame("bedrock", {"modelStreamErrorException": {"message": "No."}})]
+    error = asyncio.run(refused("bedrock", Answer(events, headers=stream_headers("bedrock"))))
+    assert (type(error), error.retryable) == (ModelServerError, True)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -2,15 +2,18 @@
 
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from os import environ
 from typing import Any, ClassVar
 
 from suture._extras import import_extra
-from suture.errors import ConfigError, ModelError, SutureError
+from suture.errors import ConfigError, InputError, ModelError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models.http import answers, brief, status_error
 from suture.models.provider import NO_KEY, Body, ProviderModel
+from suture.providers.gemini.stream import read_details
+from suture.wires.fields import is_map, map_of
 
 _NOTHING = [{"role": "user", "parts": [{"text": "."}]}]
 """What the SDK's own arguments say: the body of the request takes its place."""
@@ -68,7 +71,13 @@ class GeminiModel(ProviderModel[NativeM]):
         given: Any = error
         if isinstance(error, errors.APIError):
             headers: Mapping[str, str] = getattr(given.response, "headers", None) or {}
-            return status_error("gemini", given.code or 500, given.details, headers, key=self.key_hint)
+            code, wait = "", None
+            with suppress(InputError):
+                code, wait = read_details(map_of(given.details if is_map(given.details) else {}, "error"))
+            status = given.code or 500
+            made = status_error("gemini", status, given.details, headers, key=self.key_hint, code=code)
+            made.retry_after = wait if made.retry_after is None else made.retry_after
+            return made
         kind = type(error).__module__.partition(".")[0]
         if type(error).__name__ in {"UnknownApiResponseError", "JSONDecodeError"}:
             return ModelError(f"it sent what is no JSON ({brief(error)})", provider="gemini", retryable=True)

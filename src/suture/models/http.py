@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from suture.codecs.replies import TOO_LONG
+from suture.codecs.replies import TOO_LONG, failure_kind
 from suture.errors import (
     ContextLengthError,
     ModelAuthError,
@@ -51,6 +51,7 @@ _KINDS: Mapping[int, type[ModelError]] = {
     408: ModelTimeoutError,
     409: ModelServerError,
     413: ContextLengthError,
+    424: ModelServerError,
     425: ModelServerError,
     429: RateLimitError,
 }
@@ -67,9 +68,18 @@ _ATTRIBUTE = "_suture_http"
 
 
 def status_error(
-    provider: str, status: int, body: Any, headers: Mapping[str, str], *, key: str = "", request_id: str = ""
+    provider: str,
+    status: int,
+    body: Any,
+    headers: Mapping[str, str],
+    *,
+    key: str = "",
+    request_id: str = "",
+    code: str = "",
 ) -> ModelError:
     """Return what an HTTP response that is no success says; `key` names where the key comes from.
+
+    `code` is the word that counts, where it does not stand in its usual place.
 
     >>> error = status_error("openai-chat", 429, {"error": {"message": "Slow down."}}, {"retry-after": "2"})
     >>> type(error).__name__, error.retry_after, error.retryable
@@ -77,8 +87,9 @@ def status_error(
     >>> status_error("openai-chat", 307, "", {"location": "https://elsewhere.example/v1?key=x"}).reason
     'it redirects to https://elsewhere.example, and is not followed; give that as base_url if it is right'
     """
-    reason, code = _told(body)
+    reason, told = read_refusal(body)
     kind = _KINDS.get(status) or (ModelServerError if status >= 500 else ModelRequestError)
+    kind, code = failure_kind([code], kind), code or told
     if kind is ModelRequestError and any(words in f"{code} {reason}".lower() for words in TOO_LONG):
         kind = ContextLengthError
     if kind is ModelAuthError and key:
@@ -165,7 +176,7 @@ def _without(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
-def _told(body: Any) -> tuple[str, str]:
+def read_refusal(body: Any) -> tuple[str, str]:
     """Return the reason and the code that the body of a refusal gives."""
     if is_list(body) and body:
         body = body[0]

@@ -118,16 +118,20 @@ def check_error(body: Mapping[str, Any]) -> None:
     """Raise the error that a body, or an event of a stream, reports."""
     if "error" in body:
         error = object_of(body, "error", optional=True)
-        details = list_of(error, "details", path="error")
-        # The status of a bad key only says that an argument is invalid.
-        kind = _BAD_KEY if _BAD_KEY in [detail.get("reason") for detail in details] else ""
-        waits = [wait for detail in details if (wait := _wait(detail)) is not None]
-        raise read_failure(GEMINI, error, kind=kind, retry_after=waits[0] if waits else None)
+        kind, wait = read_details(error)
+        raise read_failure(GEMINI, error, kind=kind, retry_after=wait)
     feedback = object_of(body, "promptFeedback", optional=True)
     blocked = text_of(feedback, "blockReason")
     if blocked:
         told = ": ".join([text for text in (blocked, text_of(feedback, "blockReasonMessage")) if text])
         raise ModelRequestError(f"it blocks the prompt: {told}", provider=GEMINI, code=blocked)
+
+
+def read_details(error: Mapping[str, Any]) -> tuple[str, float | None]:
+    """Return the code of an error about the key, whose status says less, and how many seconds an error asks for."""
+    details = list_of(error, "details", path="error")
+    waits = [wait for detail in details if (wait := _wait(detail)) is not None]
+    return _BAD_KEY if _BAD_KEY in [detail.get("reason") for detail in details] else "", waits[0] if waits else None
 
 
 def _wait(detail: Mapping[str, Any]) -> float | None:
@@ -200,7 +204,7 @@ class GeminiReader(StreamReader):
                 yield from self._add_call(part)
             elif "text" in part:
                 yield from self._add_text(part, first=place == 0)
-            else:
+            elif part:  # the SDK leaves nothing of a part that it does not know
                 self._parts.append(part)
 
     def _add_text(self, part: Mapping[str, Any], *, first: bool) -> list[Delta]:
