@@ -123,6 +123,11 @@ SPECIAL: dict[tuple[str, str], list[Any]] = {
         blocks("user", TOLD),
     ],
     ("blank-text", "anthropic"): [blocks("user", said(" "), said("hi"))],
+    ("blank-text", "gemini"): [
+        {"role": "user", "parts": [{"text": ""}, {"text": "hi"}]},
+        {"role": "model", "parts": [{"text": ""}, {"functionCall": {"name": "f", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]},
+    ],
     ("blank-text", "bedrock"): [blocks("user", {"text": " "}, {"text": "hi"})],
     ("empty-error", "anthropic"): [*ASKED, blocks("user", {**ANSWERED, "content": "", "is_error": True})],
     ("empty-error", "bedrock"): [

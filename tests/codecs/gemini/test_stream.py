@@ -207,6 +207,12 @@ LONGER = bytes_of(
 )
 
 
+def test_a_part_of_which_the_sdk_left_nothing_is_passed_over():
+    reader = CODEC.reader()
+    reader.feed(event({}, {"text": "So "}, {}, reason="STOP"))
+    assert reader.finish().content_blocks == (AssistantGenText("So "),)
+
+
 def taken(data: bytes) -> tuple[list[Delta], AgenticMessage | Exception]:
     """Return what a stream of these bytes, one at a time, gives, and the message or the error at its end."""
     framing, reader = CODEC.framing(), CODEC.reader()

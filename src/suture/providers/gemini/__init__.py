@@ -24,6 +24,7 @@ GEMINI = Profile(
         arguments="args is a Struct",
         call_named="functionCall.name is required",
         result_named="responses are matched by name and order; name is required",
+        text_not_blank="400: 'Unable to submit request because it has an empty text parameter' (Portkey#462, CLIProxyAPI#1292)",
         not_empty="400: 'contents.parts must not be empty'",
     ),
 )

@@ -38,6 +38,8 @@ def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any
                 return None
             if len(part) != 1 and not part.keys() <= _SPOKEN:
                 return None
+            if not text.strip() and "thoughtSignature" not in part:
+                return None
             says = says or text.strip() != ""
     if len(calls) > 1:
         ids = [call.get("id") for call in calls]
