@@ -213,11 +213,41 @@ def test_a_web_page_in_place_of_a_stream_points_to_the_address(wire: str):
     assert not error.retryable
 
 
+@pytest.mark.parametrize("wire", ["openai-chat", "openai-responses", "anthropic"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"upstream connect error",
+        b"<!DOCTYPE html>upstream connect error",
+        b'{"detail": "upstream connect error"}',
+        b'{"message": "upstream connect error", "code": 50300}',
+        b'[{"error": {"code": 503, "message": "upstream connect error"}}]',
+    ],
+)
+def test_what_comes_in_place_of_a_stream_is_told(wire: str, body: bytes):
+    error = asyncio.run(fails(wire, Answer([body])))
+    assert "upstream connect error" in str(error)
+    assert error.retryable
+
+
 @pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
 def test_an_error_that_comes_as_json_in_place_of_a_stream_is_told(wire: str):
     body = _json(error_body(wire, "Out of credits.", "billing"))
     error = asyncio.run(fails(wire, Answer([body], headers={"content-type": "application/json"})))
     assert "Out of credits." in str(error)
+
+
+def test_a_character_that_is_split_between_two_events_costs_no_more_than_itself():
+    events = [
+        rb'data: {"choices": [{"index": 0, "delta": {"content": "%s"}}]}' % half for half in (rb"a\ud83d", rb"\ude00b")
+    ]
+    end = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n'
+
+    async def run() -> Any:
+        async with loopback([Answer([b"\n\n".join([*events, end])])]) as server:
+            return [item async for item in make_model("openai-chat", server.url).stream(HELLO)]
+
+    assert asyncio.run(run())[-1].content == "a\ufffd\ufffdb"
 
 
 def test_a_reply_that_is_too_long_names_the_provider(monkeypatch: pytest.MonkeyPatch):

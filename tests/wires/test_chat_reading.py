@@ -38,7 +38,9 @@ TEXTS = [
     (MESSAGE, Message.user("a"), "a"),
     (MESSAGE, Message.user([TextPart("a"), PARTS["image"], TextPart("b")]), "a\nb"),
     (MESSAGE, Message("assistant", "a", reasoning_content="r"), "a"),
-    (MESSAGE, Message("assistant", "a", assistant_gen_multi_content=(TextPart("b"), PARTS["image"])), "a\nb"),
+    (MESSAGE, Message("assistant", "a", assistant_gen_multi_content=(TextPart("b"), PARTS["image"])), "ab"),
+    (MESSAGE, Message("assistant", assistant_gen_multi_content=(
+        TextPart("a", index=0), TextPart("b", index=1), TextPart("c", index=3))), "ab\nc"),
     (MESSAGE, Message.assistant(tool_calls=[ToolCall("a", "f")]), ""),
     (MESSAGE, Message.tool("a", "call_1"), "a"),
     (MESSAGE, Message.tool([TextPart("a"), PARTS["image"], PARTS["unknown"]], "x"), 'a\n{"type":"hologram","beam":7}'),

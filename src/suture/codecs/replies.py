@@ -4,13 +4,13 @@ from abc import ABC, abstractmethod
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from suture import errors
 from suture.messages import AgenticMessage, Delta, LogProb, ResponseMeta, TokenUsage
-from suture.wires.fields import expect, is_map, parse_json
+from suture.wires.fields import expect, is_map, parse_json, without_lone_escapes
 
 _WORDS: dict[type[errors.ModelError], str] = {
     errors.ContextLengthError: "context_length_exceeded request_too_large",
@@ -312,9 +312,11 @@ class Framing:
                 data, self._data, self._held = b"\n".join(self._data), [], 0
                 if data.strip() == _DONE:
                     continue
-                event = parse_json(data)
-                if event.__class__ is not dict:
+                event: Any = parse_json(data)
+                if event is None and b"\\u" in data:  # a character may be split between two events
+                    event = parse_json(without_lone_escapes(data.decode(errors="replace")))
+                if not isinstance(event, dict):
                     told = f"an event that is no JSON object came: {data[:80].decode(errors='replace')!r}"
                     raise errors.ModelError(told, provider=self._provider, retryable=True)
-                events.append(event)
+                events.append(cast("dict[str, Any]", event))
         return events

@@ -4,6 +4,7 @@ The SDK knows the address, the key and the connection; the bytes of the reply ar
 bounds what it holds.
 """
 
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, cast
@@ -20,6 +21,9 @@ from suture.wires.fields import parse_json
 
 _RAW = "X-Stainless-Raw-Response"
 """The header that has both packages hand over the response as it comes."""
+_HEAD, _SHORTEST = 80, 6
+"""How much is told of a body that is no stream, and how much of it must have come to tell."""
+_FIELD = re.compile(rb"\s*(\xef\xbb\xbf)?(data|event|id|retry)?:")
 _ENVIRONMENT: dict[str, Any] = {"organization": None, "project": None, "_custom_headers": {}}
 """What else the packages take from the environment. It is for the provider, not for another server."""
 
@@ -42,6 +46,7 @@ class SDKModel(ProviderModel[NativeM]):
         whole: list[bytes] = []
         bound = Bound()
         is_stream: bool | None = None if self.streaming else False
+        head, has_begun = b"", False
         async with self._ask(client, body) as response:
             if response.headers.get("content-type", "").startswith("text/html"):
                 raise ModelError("it answers with a web page; check base_url", provider=self.codec_name)
@@ -49,15 +54,21 @@ class SDKModel(ProviderModel[NativeM]):
                 async for chunk in chunks:
                     taken = bound.take(chunk)
                     if is_stream is None and taken.strip():
-                        is_stream = not taken.lstrip().startswith(b"{")  # some servers report an error as JSON alone
+                        is_stream = not taken.lstrip().startswith((b"{", b"["))  # some report an error as JSON alone
                     if is_stream is False:
                         whole.append(taken)
                         continue
+                    head = head if has_begun else (head + taken)[:_HEAD]
                     for event in framing.feed(taken):
+                        has_begun = True
                         yield event
+        if not has_begun and len(head) > _SHORTEST and _FIELD.match(head) is None:
+            told = f"it sends no events, but {head.decode(errors='replace')!r}; check base_url, or what stands between"
+            raise ModelError(told, provider=self.codec_name, retryable=True)
         if is_stream is False:
             data = b"".join(whole)
-            found = parse_json(data)
+            found: Any = parse_json(data)
+            found = found[0] if found.__class__ is list and found else found
             if found.__class__ is not dict:
                 told = f"the reply is not a JSON object: {data[:80].decode(errors='replace')!r}"
                 raise ModelError(told, provider=self.codec_name, retryable=True)
@@ -186,7 +197,7 @@ class AnthropicModel(SDKModel[NativeM]):
     path: ClassVar[str] = "/v1/messages"
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with cache marks where they are asked for; without tools, those that were called are named."""
+        """Return the body with cache marks where they are asked for; if it has no tools, those called are named."""
         body = super().lay_over(body)
         if "tools" not in body.settings and any(_CALL in form for form in body.forms):
             view, form = get_wire(self.codec_name).view, self.codec.request_form

@@ -34,7 +34,7 @@ from suture.events import Custom
 from suture.kernel import ModelRequest, closing, current_run
 from suture.language import Language, resolve_language
 from suture.messages import AgenticMessage, Delta, FrozenMap, FunctionToolCall, History, Message, NativeM
-from suture.models.http import brief, held_by_loop, json_fault, scrubbed
+from suture.models.http import brief, held_by_loop, json_fault, read_refusal, scrubbed
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile
 from suture.repair import Cause, Repairer
@@ -268,13 +268,24 @@ class ProviderModel(ABC, Generic[NativeM]):
                         continue
                     for delta in reader.feed(event):
                         yield delta
-            message = reader.finish() if whole is None else self.codec.decode_reply(whole)
+            message = reader.finish() if whole is None else self._read(whole)
         except Exception as error:  # noqa: BLE001 - whatever an SDK raises becomes one of ours
             failure = scrubbed(self._explain(error, body), [*self._secrets, *self.keys_of(self.given_client)])
         if failure is not None:  # raised here, so that nothing of the SDK's hangs on it
             failure.__cause__ = failure.__context__ = None
             raise failure
         yield cast("NativeM", encode([cast("AgenticMessage", message)], self.wire).messages[0])
+
+    def _read(self, whole: Mapping[str, Any]) -> AgenticMessage:
+        """Return what a whole body says; one that is no reply may say why."""
+        try:
+            return self.codec.decode_reply(whole)
+        except ModelError as error:
+            said, _ = read_refusal(whole)
+            if not said or said in error.reason:
+                raise
+            told = f"{error.reason}; it says: {said}"
+            raise ModelError(told, provider=self.codec_name, retryable=error.retryable) from None
 
     @abstractmethod
     def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:

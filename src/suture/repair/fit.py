@@ -426,7 +426,7 @@ class Fit:
                 self._replace(item, better)
 
     def _stands_before(self, item: Record) -> bool:
-        """Tell whether the use of a server's tool, whose result a message may hold, can stand in what the model said last.
+        """Tell whether a server's tool whose result a message may hold can have been used in what the model said last.
 
         That is a pause, or one block a message; or calls of ours came first, and the server ran its own behind them.
         """

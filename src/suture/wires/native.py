@@ -13,7 +13,6 @@ from suture.wires.fields import given, json_text
 from suture.wires.parts import MEDIA_PARTS, RawPart, Telling, as_block, as_part, in_words, part_list, same_parts
 from suture.wires.wire import CALLED, SAID, THOUGHT, ChatWire, ItemWire, gather
 
-
 _CUT = frozenset(("length", "content_filter"))
 """Why a reply ends where it was broken off."""
 
@@ -296,7 +295,7 @@ def _texts(message: own.Message) -> list[str]:
 
 
 def _begins(text: Any) -> bool:
-    """Tell whether a text of the model's does not go on with the one before: providers split one to cite, or to sign."""
+    """Tell whether a text of the model's begins, where one that was split, to cite or to sign it, goes on."""
     return any(isinstance(kept, Mapping) and values.ITEM in kept for kept in text.extra.values())
 
 

@@ -118,6 +118,28 @@ def test_a_recorded_error_is_raised():
         CODEC.decode_reply(event)
 
 
+@pytest.mark.parametrize(
+    ("delta", "field", "value"),
+    [
+        ({"type": "input_json_delta", "partial_json": '{"q": 1}'}, "input", {"q": 1}),
+        ({"type": "text_delta", "text": "hm"}, "text", "hm"),
+        ({"type": "some_delta", "text": "hm"}, "input", {}),
+    ],
+)
+def test_pieces_of_a_block_of_a_type_that_nobody_knows_are_kept_with_it(delta: Any, field: str, value: Any):
+    began = {"type": "later_tool_use", "id": "x", "input": {}}
+    reader = CODEC.reader()
+    events = [
+        {"type": "message_start", "message": {"content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": began},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+    ]
+    assert [delta for event in events for delta in reader.feed(event)] == []
+    assert CODEC.encode_messages([reader.finish()]).payload[0]["content"] == [{**began, field: value}]
+
+
 def check_cuts(body: bytes) -> int:
     """Cut a stream at every byte: it fails as a cut stream, or is whole; what was told is a beginning of the whole."""
     deltas, message = read(body)

@@ -47,7 +47,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "a citation of nothing": body(made(tool_calls=[CALL], annotations=[NOTE])),
     "a sound": body(made(audio={"id": "audio_1", "data": "AAAA", "expires_at": 7, "transcript": "Six."})),
     "another word for the end": body(made("At 06:12."), {"finish_reason": "eos"}),
-    "a word that nobody knows": body(made("At 06:12."), {"finish_reason": "insufficient_system_resource"}),
+    "a word that nobody knows": body(made("At 06:12."), {"finish_reason": "some_reason"}),
     **{name: body(item) for name, (item, _) in MADE.items() if name not in {"a sound", "an empty thought"}},
 }
 

@@ -204,8 +204,9 @@ def test_an_error_says_its_status_or_its_code():
 def test_an_error_in_a_choice_is_raised():
     with pytest.raises(ModelServerError, match="Upstream failed"):
         CODEC.decode_reply(body(made("6."), {"error": {"code": 502, "message": "Upstream failed"}}))
-    with pytest.raises(ModelServerError, match="broke off"):
-        CODEC.decode_reply(body(made("6."), {"finish_reason": "error"}))
+    for word in ("error", "insufficient_system_resource"):
+        with pytest.raises(ModelServerError, match="broke off"):
+            CODEC.decode_reply(body(made("6."), {"finish_reason": word}))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from suture.codecs import contents
 from suture.codecs.codec import Losses, Request
 from suture.codecs.requests import SCHEMA, Body, RequestForm
 from suture.errors import InputError
-from suture.providers.anthropic.stream import NAME, AnthropicReader, read_error, read_meta
+from suture.providers.anthropic.stream import NAME, AnthropicReader, raise_error, read_meta
 from suture.wires.fields import argument_json, is_list, is_map, map_of, object_of, text_of
 from suture.wires.parts import data_of
 
@@ -265,8 +265,7 @@ class AnthropicCodec(contents.BlockCodec):
         return self.read_reply(item) if is_map(item) and "stop_reason" in item else super().read_message(item)
 
     def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
-        if body.get("type") == "error":
-            raise read_error(body)
+        raise_error(body)
         if body.get("content") is None:
             raise InputError("expected a list, found nothing", path="content")
         blocks = _Reader(by_model=True).read_content(body)

@@ -5,7 +5,7 @@ from typing import Any
 
 from suture.codecs.contents import rest_of
 from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_usage
-from suture.errors import InputError, ModelError
+from suture.errors import InputError
 from suture.messages import Delta, ResponseMeta, check_plain
 from suture.wires.fields import argument_json, list_of, object_of, text_of
 
@@ -36,6 +36,8 @@ _DELTAS: Mapping[str, tuple[Collection[str], str, str]] = {
     "compaction_delta": (("compaction",), "", ""),
 }
 """The types of blocks that a delta may add to, its own field, and the field of the block."""
+_KINDS = {kind for kinds, _, _ in _DELTAS.values() for kind in kinds} | {"redacted_thinking"}
+"""The types of blocks of which it is known what may be added to them."""
 
 
 # What a reply says of itself
@@ -48,9 +50,10 @@ def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
     return make_meta(rest_of(body, *_READ), text_of(body, "stop_reason"), _REASONS, counted)
 
 
-def read_error(body: Mapping[str, Any]) -> ModelError:
-    """Return the error that a body, or an event of a stream, reports."""
-    return read_failure(NAME, body.get("error"), request_id=text_of(body, "request_id"))
+def raise_error(body: Mapping[str, Any]) -> None:
+    """Raise the error that a body, or an event of a stream, reports; some servers do not say that it is one."""
+    if body.get("type") == "error" or (body.get("type") is None and body.get("error")):
+        raise read_failure(NAME, body.get("error"), request_id=text_of(body, "request_id"))
 
 
 # Streams
@@ -83,10 +86,10 @@ class AnthropicReader(BlockReader):
 
     def add(self, event: Mapping[str, Any]) -> list[Delta]:
         kind = event.get("type")
+        if kind is None or kind == "error":
+            raise_error(event)
         if not isinstance(kind, str):
             raise InputError("an event without a type")
-        if kind == "error":
-            raise read_error(event)
         if kind not in self._takers:
             return []
         if not self._started and kind != "message_start":
@@ -130,14 +133,14 @@ class AnthropicReader(BlockReader):
         if kind not in _DELTAS:
             return []
         types, source, field = _DELTAS[kind]
-        if block.kind not in types:
+        if block.kind not in types and block.kind in _KINDS:
             raise InputError(f"a {kind} for a block of type {block.kind}", path="delta.type")
         if not field:  # a compaction comes in one piece
             block.head |= rest_of(delta, "type")
             return []
         piece: Any = object_of(delta, source) if field == "citations" else text_of(delta, source)
         block.add(field, piece)
-        if not piece or field in {"signature", "citations"}:
+        if not piece or field in {"signature", "citations"} or block.kind not in types:
             return []
         if field == "input":
             return block.show_call(arguments=piece)

@@ -21,6 +21,8 @@ from suture.wires.values import KIND
 WIRE = stream.WIRE
 _REASONS = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "model_length": "length"}
 """What servers say in other words than most."""
+_BROKEN_OFF = ("error", "insufficient_system_resource")
+"""What servers say of a reply that they could not finish; the latter is DeepSeek's."""
 _LISTED, _NAMED = "listed", "named"
 """Marks in what is kept: the content was a list, though one text says the same; a result carried its tool's name."""
 _SENT_BACK = ("extra_content", _LISTED)
@@ -178,7 +180,7 @@ _ROLES: Mapping[Any, Callable[[_Reader, Mapping[str, Any]], native.AgenticMessag
 
 def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any]) -> native.ResponseMeta:
     word = text_of(choice, "finish_reason")
-    if word == "error":
+    if word in _BROKEN_OFF:
         raise ModelServerError("the model broke off with an error", provider=WIRE)
     likely = map_of(choice, "logprobs")  # those of a refusal have no place
     logprobs = read_logprobs(likely["content"]) if contents.rest_of(likely).keys() == {"content"} else None
