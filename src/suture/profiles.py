@@ -152,7 +152,7 @@ rename-id | id-form | illegal-id missing-id | An id is made of letters, digits, 
 rename-id | same-id | wrong-id | A tool result carries the id of its call.
 rename-id | id-unique | repeated-id | Ids differ within one message.
 rename-id | item-id | repeated-item | An item id is used once.
-rename-id | item-id-form | illegal-item-id | An item id begins with the letters of its type.
+rename-id | item-id-form | illegal-item-id | An item id begins with the letters of its type, and has at most 64 letters, digits, _ and -.
 rename-id | document-names | repeated-document | Documents have different names.
 name-call | call-named | missing-name | A call names its tool.
 unrepairable | name-form | illegal-name | A tool's name has 1 to 64 letters, digits, _ and -.

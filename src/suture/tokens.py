@@ -426,6 +426,11 @@ def _checked(counter: Any, count: Callable[[], Any]) -> int:
         raise  # it is the message that is wrong, and this says how
     except Exception as error:
         raise ConfigError(f"the token counter {_name_of(counter)} failed: {type(error).__name__}: {error}") from error
+    return check_count(counter, tokens)
+
+
+def check_count(counter: Any, tokens: Any) -> int:
+    """Return what `counter` gave; refuse what is no number of tokens."""
     if type(tokens) is int and tokens >= 0:
         return tokens
     given = repr(tokens) if tokens is None or isinstance(tokens, int | float | str) else f"a {type(tokens).__name__}"

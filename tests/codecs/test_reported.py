@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from suture.codecs import CODECS, Loss, Lost, Request, convert, get_codec
+from suture.errors import InputError
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
@@ -87,3 +88,12 @@ def test_what_the_system_says_first_crosses_as_the_users_where_a_list_has_no_pla
     assert [loss.name for loss in losses] == [Lost.SYSTEM]
     assert messages[0]["role"] == "user"
     assert "Be brief." in str(messages[0])
+
+
+@each_wire
+def test_a_message_that_cannot_be_read_is_named_by_its_place(wire: str):
+    said = convert([AgenticMessage.user("hi"), AgenticMessage.user("half")], "agentic", wire).messages
+    field = "parts" if wire == "gemini" else "content"
+    said[1][field] = [{"type": "text", "text": "half \ud83d"}]
+    with pytest.raises(InputError, match=r"message 1, .*surrogate"):
+        convert(said, wire, "message")

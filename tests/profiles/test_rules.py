@@ -137,6 +137,11 @@ SPECIAL: dict[tuple[str, str], list[Any]] = {
     ("unsigned-thinking", "anthropic"): [blocks("assistant", {**THOUGHT, "signature": ""}, said("well"))],
     ("trailing-thinking", "anthropic"): [blocks("assistant", said("well"), THOUGHT), *write("anthropic", [USER])],
     ("open-server-tool", "anthropic"): [blocks("assistant", said("well"), SERVER_USE), *write("anthropic", [USER])],
+    ("trailing-thinking", "bedrock"): [
+        *write("bedrock", [USER]),
+        blocks("assistant", {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "c2ln"}}}),
+        *write("bedrock", [USER]),
+    ],
     ("split-server-tool", "anthropic"): [
         blocks("assistant", SERVER_USE),
         *write("anthropic", [USER]),

@@ -180,7 +180,22 @@ def test_the_ladder_is_left_as_soon_as_there_is_room():
     plan = compact(chat(30), max_tokens=2_500)
     assert actions(plan) == ["clear"]
     assert plan.tokens_after <= 1_500
-    assert {save.path for save in plan.saves} <= {f"/clear/c{number}" for number in range(30)}
+    assert {save.path.rpartition("-")[0] for save in plan.saves} <= {f"/clear/c{number}" for number in range(30)}
+
+
+def test_no_compaction_saves_where_an_earlier_one_did_though_ids_repeat():
+    """Ids that restart each round are common, and nobody tells a compaction what the one before has saved."""
+    history: list[Any] = [{"role": "user", "content": "Fix the bug."}]
+    saved: dict[str, str] = {}
+    for _ in range(4):
+        new = chat(12)[1:]
+        for number, message in enumerate(new[1::2]):
+            message["content"] += f" {len(saved)} {number}"
+        plan = compact([*history, *new], max_tokens=1_500)
+        for save in plan.saves:
+            assert saved.setdefault(save.path, save.content) == save.content
+        history = list(plan.messages)
+    assert len(saved) > 12
 
 
 def test_old_thinking_goes_before_anything_is_folded():
@@ -239,6 +254,22 @@ def test_what_a_summariser_did_before_it_failed_is_used():
     assert "They began." in summary
     assert "made without a model" in summary
     assert plan.tokens_after <= 1_200
+
+
+@pytest.mark.parametrize("answer", [None, 7, b"They talked."])
+def test_a_summariser_that_answers_no_text_costs_its_rung(answer: Any):
+    def summarize(_: str) -> Any:
+        return answer
+
+    assert actions(compact(chat(40, 40), max_tokens=600, summarizer=summarize)) == ["digest"]
+
+
+def test_an_async_summariser_is_refused_where_nobody_can_await_it():
+    async def summarize(_: str) -> str:
+        return "They talked."
+
+    with pytest.raises(suture.ConfigError, match="async"):
+        compact(chat(40, 40), max_tokens=600, summarizer=summarize)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_second_compaction_takes_the_first_into_account():

@@ -111,6 +111,23 @@ def test_dropping_a_cut_thought_keeps_what_the_user_said_on_both_sides() -> None
     assert "thinking" not in said
 
 
+@pytest.mark.parametrize("signature", [{"signature": "c2lnbmVk"}, {}], ids=["signed", "cut before its signature"])
+@pytest.mark.parametrize("said", [[], [{"text": "Let me look."}]], ids=["alone", "behind a message of its own"])
+def test_a_thought_that_ends_a_turn_on_bedrock_goes_and_the_user_still_alternates(
+    signature: Message, said: list[Message]
+) -> None:
+    thought = {"reasoningContent": {"reasoningText": {"text": "Let me", **signature}}}
+    first, second = {"text": "q"}, {"text": "go on"}
+    answers = [{"role": "assistant", "content": blocks} for blocks in (said, [thought]) if blocks]
+    given = [{"role": "user", "content": [first]}, *answers, {"role": "user", "content": [second]}]
+    assert "trailing-thinking" in refused("bedrock", given)
+    fixed = sound("bedrock", given)
+    kept = [[first], said, [second]] if said else [[first, second]]
+    assert [message["content"] for message in fixed.messages] == kept
+    (found,) = [finding for finding in fixed.report.findings if finding.problem == "trailing-thinking"]
+    assert given[found.index]["content"] == [thought]
+
+
 # --- reasoning items --------------------------------------------------------------------------
 
 REASONING: Message = {"type": "reasoning", "id": "rs_1", "summary": []}
@@ -247,8 +264,8 @@ def test_an_old_call_without_a_name_and_its_answer_get_the_same_one() -> None:
 # --- Responses --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("id_", ["call_1", "item_1", ""])
-def test_an_item_id_without_its_prefix_is_left_out(id_: str) -> None:
+@pytest.mark.parametrize("id_", ["call_1", "item_1", "", "fc_" + "x" * 62, "fc_1/2", "fc_é"])
+def test_an_item_id_that_the_service_refuses_is_left_out(id_: str) -> None:
     given = [ASK, {**CALL, "id": id_}, OUTPUT]
     refused("openai-responses", given)
     fixed = sound("openai-responses", given)
@@ -257,7 +274,15 @@ def test_an_item_id_without_its_prefix_is_left_out(id_: str) -> None:
 
 
 def test_an_item_id_with_its_prefix_stays() -> None:
-    untouched("openai-responses", [ASK, CALL, OUTPUT])
+    untouched("openai-responses", [ASK, {**CALL, "id": "fc_" + "x" * 61}, OUTPUT])
+
+
+def test_a_thought_whose_id_is_too_long_is_sent_by_its_encrypted_content_alone() -> None:
+    long = {**REASONING, "id": "rs_" + "x" * 400}
+    fixed = sound("openai-responses", [ASK, {**long, "encrypted_content": "c2ln"}, CALL, OUTPUT])
+    assert list(fixed.messages)[1] == {"type": "reasoning", "summary": [], "encrypted_content": "c2ln"}
+    known_by_its_id = mended_or_told("openai-responses", [ASK, long, CALL, OUTPUT], "openai-responses")
+    assert [finding.problem for finding in known_by_its_id.unresolved] == ["illegal-item-id"]
 
 
 def test_computer_calls_without_ids_are_repaired_once_and_for_all() -> None:

@@ -229,7 +229,11 @@ class Codec(ABC):
     def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
         """Return the messages that this provider's `items` (dicts or its SDK's objects) say."""
         check_list(items)
-        return self.read_messages([self.plain(item) for item in items])
+        plain: list[Any] = []
+        for index, item in enumerate(items):
+            with located(index=index):
+                plain.append(self.plain(item))
+        return self.read_messages(plain)
 
     def encode_request(self, request: Request) -> Encoded:
         """Return the body of a request, without the model's name."""

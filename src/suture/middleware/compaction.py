@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import AsyncIterable, Awaitable, Callable, Collection, MutableMapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property, partial
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -14,16 +14,16 @@ from suture._aio import LOG, settle
 from suture.errors import ConfigError, ContextLengthError, ContextOverflowError, ModelError, OffloadError
 from suture.events import Custom
 from suture.kernel.model_call import ask
-from suture.messages import History, ToolResult
+from suture.messages import History
 from suture.middleware.reading_tools import reading_tools
 from suture.middleware.record import InRun, Outside, Record, save_all
-from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, ToolDetail, Writer
+from suture.reduction import Compactor, Folding, Limits, Plan, Saved, Settings, Writer
 from suture.reduction.compaction import check_sizes, target_of
-from suture.reduction.phases import content_of
+from suture.reduction.phases import name_by_content
 from suture.reduction.settings import READ_EARLIER
-from suture.reduction.texts import digest_of, offload_path
+from suture.reduction.texts import digest_of
 from suture.stores import FileBackend, MemoryBackend, PathTakenError
-from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, is_incremental
+from suture.tokens import CharacterCounter, Counter, UsageCounter, WholeCounter, check_count, is_incremental
 from suture.tools import RunContext, Tool
 from suture.wires import Wire, get_chat_wire
 
@@ -163,7 +163,8 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
         """Count with a function of the whole history; compact as often as it says that there is too much."""
         before = state
         for share in (64, 48, 36, 27, 0):  # nothing fits into 0: the last one names what is too large
-            tokens: Any = await settle(cast("Any", self.token_counter)(state.messages, state.tool_infos))
+            counter: Any = self.token_counter
+            tokens = check_count(counter, await settle(counter(state.messages, state.tool_infos)))
             tokens += CharacterCounter().count_text(context.instruction)
             if tokens <= limit:
                 break
@@ -230,7 +231,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
         run, record = self._run(), self._record()
         terms = record.terms(self._backend if offload else _nowhere)
         reader = run.cache.get((self, "reader"), self.read_file_tool_name)
-        maker = partial(_name_file, terms.root) if self.backend is not None else None
+        maker = partial(name_by_content, terms.root) if self.backend is not None else None  # others write to it, too
         settings = dataclasses.replace(self._settings, read_file_tool_name=reader, gen_clear_offload_file_path=maker)
         terms = terms._replace(settings=settings)
         model = self.summarizer if self.summarizer is not None else getattr(run, "model", None)
@@ -275,7 +276,10 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
 
     async def _answer(self, run: RunContext[Any], model: Any, prompt: str) -> str:
         if not hasattr(model, "stream"):
-            return str(await settle(model(prompt)))
+            said: Any = await settle(model(prompt))
+            if not isinstance(said, str):
+                raise TypeError(f"expected a text, found {type(said).__name__}")
+            return said
         wire = get_chat_wire(model.wire)
         message = await ask(model, kernel.ModelRequest("", [wire.user(prompt)]))
         usage = wire.usage(message)
@@ -297,12 +301,6 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
         if task.cancelled():
             raise RuntimeError("its own work was cancelled")
         return task.result()
-
-
-def _name_file(root: str, detail: ToolDetail) -> str:
-    """Return where a result is saved on a backend that others write to: no other output of the same id gets there."""
-    content = content_of(cast("ToolResult", detail.tool_result).parts)
-    return f"{offload_path(root, 'clear', detail.tool_context.call_id)}-{digest_of(content, 12)}"
 
 
 def _nowhere(_: str) -> None:

@@ -7,6 +7,7 @@ a digest, and the largest blocks are cut in the middle. No pair is split, no pen
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from inspect import iscoroutinefunction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from suture.messages import M, TextPart, ToolInfo
 from suture.profiles import get_profile
 from suture.reduction import texts
 from suture.reduction.draft import Change, Draft, Ledger, Save, Terms, rounds_of
-from suture.reduction.phases import Meter, clear
+from suture.reduction.phases import Meter, clear, name_by_content
 from suture.reduction.plan import Plan, ask_plainly, complete, make_terms
 from suture.reduction.settings import Settings
 from suture.reduction.texts import Entry, Summary
@@ -364,7 +365,7 @@ class Compactor:
             chunk, rest = texts.take_chunk(said, room, measure)
             prompt = texts.prompt_text(summary, chunk, words, language, instruction)
             try:
-                answer = (await summarize(prompt)).strip()
+                answer = str.strip(await summarize(prompt))
             except ContextLengthError as error:
                 window = min(window // 2, error.limit or window)
                 continue
@@ -506,9 +507,14 @@ def compact(  # noqa: PLR0913 - each a setting of its own
     (1868, True, ['digest'])
     """
     check_sizes(max_tokens, target_tokens, keep_recent_rounds, keep_user_tokens)
+    if iscoroutinefunction(summarizer):
+        raise ConfigError("the summarizer is async; only Compaction, inside an agent, can await it")
     names = recognise(messages) if wire is None else (get_wire(wire).name,)
     settings = Settings(skip_truncation=True, token_counter=token_counter, **clearing)
     terms = make_terms(settings, Ledger(), resolve_language(language), offload=offload)
+    if settings.gen_clear_offload_file_path is None:  # the next compaction knows nothing of what this one saves
+        maker = partial(name_by_content, terms.root)
+        terms = terms._replace(settings=dataclasses.replace(settings, gen_clear_offload_file_path=maker))
     folding = Folding(keep_recent_rounds, keep_user_tokens, offload, instruction, window)
     target = target_of(max_tokens, target_tokens)
     tally = Tally(get_wire("openai-chat" if "openai-chat" in names else names[0]), token_counter or CharacterCounter())

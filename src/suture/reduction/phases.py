@@ -16,6 +16,7 @@ from suture.messages import Opaque, Part, TextPart, ToolInfo, ToolResult
 from suture.reduction import texts
 from suture.reduction.draft import Answer, Draft, Fate, Round, Saved, Terms, rounds_of
 from suture.reduction.settings import ClearResult, ToolDetail, TruncResult
+from suture.tokens import check_count
 from suture.wires import plain
 
 R = TypeVar("R", TruncResult, ClearResult)
@@ -130,6 +131,12 @@ async def name_file(phase: str, detail: ToolDetail, terms: Terms) -> str:
         if not isinstance(path, str) or not path:
             raise ConfigError(f"gen_{phase}_offload_file_path must return a path, not {path!r}")
     return texts.free_path(path, terms.is_taken, terms.owner)
+
+
+def name_by_content(root: str, detail: ToolDetail) -> str:
+    """Return where to clear a result to that nobody keeps a ledger of: no other output of its id gets there."""
+    content = content_of(cast("ToolResult", detail.tool_result).parts)
+    return f"{texts.offload_path(root, 'clear', detail.tool_context.call_id)}-{texts.digest_of(content, 12)}"
 
 
 def text_length(parts: Sequence[Part]) -> int:
@@ -291,11 +298,7 @@ class Meter(NamedTuple):
         """Return how many tokens the draft has."""
         if self.whole is None:
             return self.total - draft.freed
-        tokens = await draft.terms.ask(self.whole, draft.current(), self.tool_infos)
-        if type(tokens) is not int or tokens < 0:
-            name = getattr(self.whole, "__qualname__", type(self.whole).__name__)
-            raise ConfigError(f"the token counter {name} gave {tokens!r}; expected an integer, 0 or more")
-        return tokens
+        return check_count(self.whole, await draft.terms.ask(self.whole, draft.current(), self.tool_infos))
 
 
 class Cleared(NamedTuple):

@@ -38,7 +38,10 @@ _DONE = {
 """What is done about a message by itself."""
 
 _IN_SIGNED = frozenset(
-    ("blank-text", "unsigned-thinking", "developer-role", "empty-calls", "missing-field", "no-content")
+    (
+        *("blank-text", "unsigned-thinking", "developer-role", "empty-calls", "missing-field", "no-content"),
+        "illegal-item-id",
+    )
 )
 """What may be mended in a message that holds something signed: no block of that changes."""
 
@@ -50,10 +53,10 @@ class _Held(Struct, frozen=True, eq=False):
     role: str
     index: int
     has_results: bool
-    joined: tuple[Any, Any] | None = None
+    joined: tuple[Any, Record] | None = None
     """What was joined to it before, and the last of it."""
     previous: "_Held | None" = None
-    """The message of the model's directly before one of the model's."""
+    """The message directly before one of the model's."""
 
 
 class Fit:
@@ -102,8 +105,13 @@ class Fit:
     def pass_by(self, messages: list[Any], start: int, stop: int) -> None:
         """Take `messages[start:stop]`, which are acceptable as they are."""
         self._drop_reasoning()
-        if self.last == "assistant" and (first := self.wire.view(messages[start])).role != "assistant":
-            self._end_reply(is_answered=bool(first.results))
+        if self.last == "assistant" and (view := self.wire.view(messages[start])).role != "assistant":
+            self._end_reply(is_answered=bool(view.results))
+            if self.last != "assistant":  # the first of them has another neighbour than it had at a glance
+                self._put(Record(start, messages[start], view))
+                start += 1
+                if start == stop:
+                    return
         self._release()
         if self.out:
             self.out += messages[start : stop - 1]
@@ -502,14 +510,17 @@ class Fit:
         """Leave out what the stream was cut behind, at the end of what the model said."""
         held = self._held
         while held is not None and held.role == "assistant" and problem in self.rules:
-            rest = drop(held.message)
-            if rest is held.message or not self._find(problem, held, "dropped"):
+            before, last = held.joined or (None, held)
+            rest = drop(last.message)
+            if rest is last.message or not self._find(problem, last, "dropped"):
                 return
-            if rest is not None:
-                self._held = replace(held, message=rest)
-                return
-            held = held.previous  # it may end in a thought, too
-            self._held = held = held and replace(held, message=self.out.pop(), joined=None)
+            if isinstance(last, Record):
+                held = replace(held, joined=before if rest is None else (before, self._make(rest, last.index)))
+            elif rest is not None:
+                held = replace(held, message=rest)
+            elif (held := held.previous) is not None:  # it may end in a thought, too
+                held = replace(held, message=self.out.pop(), joined=None)
+            self._held = held
 
     # Beside the message before
 
@@ -528,7 +539,7 @@ class Fit:
             problem = "same-role" if "same-role" in rules else "split-results" if both else ""
             if problem in rules and self._find(problem, item, "merged with the message before"):
                 both = held.has_results or has_results
-                self._held = replace(held, joined=(held.joined, message), has_results=both)
+                self._held = replace(held, joined=(held.joined, Record(item.index, message, view)), has_results=both)
                 return
         if not self.begun and role == "assistant":
             # Where nobody demands it, the user's side still begins: what it began with is gone, and was reported.
@@ -549,7 +560,7 @@ class Fit:
         self._hold(_Held(message, role, index, has_results=False))
 
     def _hold(self, held: _Held) -> None:
-        if self._held is not None and self._held.role == held.role == "assistant":
+        if self._held is not None and held.role == "assistant":
             held = replace(held, previous=self._held)
         self._release()
         self._held = held
@@ -565,7 +576,7 @@ class Fit:
             parts: list[Any] = []
             while joined is not None:
                 joined, part = joined
-                parts.append(part)
+                parts.append(part.message)
             blocks = [block for part in (message, *reversed(parts)) for block in wire.blocks(part)]
             if "results-not-first" in self.rules:
                 blocks.sort(key=lambda block: wire.kind(block) != "result")

@@ -88,7 +88,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     """The position of the message in what was handed in."""
     position: int
-    """The number of the call in its turn."""
+    """The number of the call in that message."""
     call_id: str
     """The id that the call goes by in the output, and that its result must carry."""
     name: str

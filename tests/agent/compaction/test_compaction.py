@@ -250,6 +250,21 @@ def test_an_overflow_is_told_in_the_tokens_of_the_counter():
     assert caught.value.tokens > caught.value.limit == 600
 
 
+def test_a_counter_that_gives_no_number_is_named():
+    def vague(*_: Any) -> Any:
+        return None
+
+    with pytest.raises(suture.ConfigError, match="vague gave None; expected an integer"):
+        agent_of(Compaction(600, token_counter=vague), ScriptedModel(["hi"])).run_sync("go")
+
+
+def test_a_function_that_answers_no_text_makes_no_summary():
+    model: ScriptedModel[Message] = ScriptedModel(asking(25, words=40))
+    result = agent_of(Compaction(LIMIT, 700, lambda _: None), model).run_sync("Look.")  # pyright: ignore[reportArgumentType]
+    summaries = [message.content for message in result.messages if message.content.startswith("<conversation-summary ")]
+    assert ["made without a model" in summary for summary in summaries] == [True]
+
+
 def test_what_a_counter_never_finds_short_enough_is_not_sent():
     model: ScriptedModel[Message] = ScriptedModel(["hi"])
     history = [Message.user("go"), *[Message.assistant("said " * 800), Message.user("go on")] * 40]

@@ -147,6 +147,14 @@ def test_a_response_without_an_id_is_given_that_of_the_call_it_answers():
     assert again(items) == [*items[:2], user(given("f", "1", "own"))]
 
 
+def test_the_calls_of_a_turn_that_the_sdk_recorded_as_several_contents_keep_their_responses():
+    """`Chat.send_message_stream` appends each chunk as a content of its own."""
+    items = [ASKED, turn(called("f")), turn({"text": "and"}), turn(called("f")), user(given("f", "1"), given("f", "2"))]
+    assert [call_id for _, call_id in ids(items)] == ["call_1_0", "call_3_0", "call_1_0", "call_3_0"]
+    paired = convert(items, "gemini", "anthropic").messages[-1]["content"]
+    assert [(block["tool_use_id"], block["content"]) for block in paired] == [("call_1_0", "1"), ("call_3_0", "2")]
+
+
 def test_a_response_belongs_to_the_latest_turn():
     items = [ASKED, turn(called("f")), ASKED, turn(called("f")), user(given("f", "1"))]
     assert ids(items)[2] == ("FunctionToolResult", "call_3_0")

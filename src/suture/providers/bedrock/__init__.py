@@ -15,6 +15,7 @@ BEDROCK = Profile(
         answered="400: 'Expected toolResult blocks at messages.N.content for the following Ids'",
         has_call="400: 'The number of toolResult blocks exceeds the number of toolUse blocks of previous turn'",
         same_id="400: 'Expected toolResult blocks at messages.N.content for the following Ids'",
+        thinking_not_last="ValidationException where a turn is nothing but reasoningContent (hermes-agent#105780)",
         document_names="400: 'Duplicate document names found in messages'",
         result_content="botocore: 'Missing required parameter in toolResult: content'",
         sendable="a request is UTF-8",

@@ -93,7 +93,7 @@ class BedrockWire(BlockWire):
     form = Form(_text, lambda text: {"text": text}, lone=False)
 
     named_results = False
-    arranges = frozenset(("same-role", "repeated-document"))
+    arranges = frozenset(("same-role", "repeated-document", "trailing-thinking"))
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         return values.glance_at_turns(messages, start, demands, _TURNS)

@@ -47,16 +47,19 @@ _FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSche
 def _identify(messages: Iterable[native.AgenticMessage], stem: str | None = None) -> list[native.AgenticMessage]:
     """Return `messages` with an id on each call that has none, and each response with that of the call it answers.
 
-    A response without an id answers by name, in order. Only the calls of the latest turn are answered.
+    A response without an id answers by name, in order. Only the calls of the latest turn are answered: those of
+    neighbouring contents of the model's, since the SDK records a streamed turn as several.
     """
     found, waiting = list(messages), list[tuple[str, str, bool]]()
     taken = {getattr(block, "call_id", "") for message in found for block in message.content_blocks}
+    begins, last = False, ""
     for index, message in enumerate(found):
         blocks: list[Any] = list(message.content_blocks)
         count = 0
+        begins, last = message.role == "assistant" and (begins or last != "assistant"), message.role
         for place, block in enumerate(blocks):
             if isinstance(block, native.FunctionToolCall):
-                waiting = waiting if count else []
+                waiting, begins = [] if begins else waiting, False
                 call_id = block.call_id or stream.mint(str(index) if stem is None else stem, count, block)
                 while not block.call_id and call_id in taken:
                     call_id += "_"

@@ -4,6 +4,7 @@ An output may stand anywhere after its call (`set_like`). Items of the service's
 ours, and an output that names a tool but no call is an event from outside, not an orphan.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -72,6 +73,7 @@ _TOLD = _KINDS_OF_PARTS | {
 }
 _PREFIXES = {**{pair.call: pair.prefix for pair in CALL_TYPES if pair.prefix}, "reasoning": "rs", "message": "msg"}
 """What the service's own item ids begin with, by the type of the item."""
+_match_item_id = re.compile("[a-zA-Z0-9_-]{1,64}").fullmatch
 _OWN_ITEMS = frozenset((*_CALLS, *_OUTPUTS, *FROM_OUTSIDE, "reasoning"))
 _NO_ITEM = "<no item>"
 _WRITTEN = frozenset(("local_shell", "apply_patch"))
@@ -117,7 +119,7 @@ def _is_new(item: dict[str, Any], prefix: str, items: dict[str, None]) -> bool:
     item_id = item.get("id")
     if item_id is None:
         return True
-    if item_id.__class__ is not str or not item_id.isascii() or not item_id.startswith(prefix) or item_id in items:
+    if item_id.__class__ is not str or item_id in items or not (item_id.startswith(prefix) and _match_item_id(item_id)):
         return False
     items[item_id] = None
     return True
@@ -237,15 +239,17 @@ class OpenAIResponsesWire(ItemWire):
         return {"illegal-item-id": self._with_own_item_id}
 
     def _with_own_item_id(self, item: Any, view: values.View) -> Any:
-        """Return an item without an id that the service cannot have given it."""
-        del view
+        """Return an item without an id that the service refuses; nothing for a thought that is known by it alone."""
         kind = fields.word(item, "type") or "message"
         prefix = _PREFIXES.get(kind, "")
         if not fields.has(item, "id") or fields.get(item, "id") is None or not prefix:
             return item
         if kind == "message" and fields.word(item, "role") != "assistant":
             return item
-        return item if fields.text_of(item, "id").startswith(prefix) else self.without_item_id(item)
+        item_id = fields.text_of(item, "id")
+        if item_id.startswith(prefix) and _match_item_id(item_id):
+            return item
+        return None if view.signed and not fields.get(item, "encrypted_content") else self.without_item_id(item)
 
     def claims(self, message: Any) -> bool | None:
         """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
