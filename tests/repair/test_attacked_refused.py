@@ -102,6 +102,25 @@ def test_signed_thinking_before_text_or_a_call_stays() -> None:
     untouched("anthropic", [ASK, _says(THOUGHT, _use()), _result(), _says(THOUGHT, TEXT), AGAIN])
 
 
+def test_on_bedrock_a_thought_that_is_not_claudes_may_follow_a_text() -> None:
+    def spoke(**more: str) -> Message:
+        return {"role": "assistant", "content": [{"text": "hi"}, {"reasoningContent": {"reasoningText": more}}]}
+
+    asked = {"role": "user", "content": [{"text": "q"}]}
+    untouched("bedrock", [asked, spoke(text="hm"), asked])
+    fixed = sound("bedrock", [asked, spoke(text="hm", signature="c2ln"), asked])
+    assert list(fixed.messages) == [asked, {"role": "assistant", "content": [{"text": "hi"}]}, asked]
+
+
+def test_on_gemini_a_line_break_that_was_streamed_by_itself_stays() -> None:
+    def turn(*texts: str) -> list[Message]:
+        asked = {"role": "user", "parts": [{"text": "q"}]}
+        return [asked, {"role": "model", "parts": [{"text": text} for text in texts]}, asked]
+
+    untouched("gemini", turn("one", "\n\n", "two"))
+    assert list(sound("gemini", turn("one", "", "\n", "two")).messages) == turn("one", "\n", "two")
+
+
 def test_dropping_a_cut_thought_keeps_what_the_user_said_on_both_sides() -> None:
     given = [ASK, _says(_use("x")), _result("x"), _says(UNSIGNED["empty"]), AGAIN]
     fixed = sound("anthropic", given)

@@ -245,11 +245,18 @@ MCP = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "echo", "server_name"
 MCP_RESULT = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": False, "content": []}
 
 
-@pytest.mark.parametrize(
-    "blocks", [(SERVER, SERVED, text("a")), (SERVER,), (MCP, MCP_RESULT), (text("a"), SERVER, SERVED)]
-)
+@pytest.mark.parametrize("blocks", [(SERVER, SERVED, text("a")), (MCP, MCP_RESULT), (text("a"), SERVER, SERVED)])
 def test_server_side_tools_are_left_alone(blocks: tuple[Any, ...]):
     left_alone([GO, model(*blocks), user(text("next"))], "anthropic")
+
+
+@pytest.mark.parametrize("open_use", [SERVER, MCP], ids=["server", "mcp"])
+def test_a_server_side_tool_that_has_no_result_is_left_alone_until_somebody_else_speaks(open_use: dict[str, Any]):
+    """The service goes on with it when the turn is sent back; behind it, it refuses what anybody says."""
+    left_alone([GO, model(text("a"), open_use)], "anthropic")
+    left_alone([GO, model(text("a"), open_use), model(text("b"))], "anthropic")
+    fixed = mended([GO, model(text("a"), open_use), user(text("next"))], "anthropic")
+    assert list(fixed.messages) == [GO, model(text("a")), user(text("next"))]
 
 
 def test_a_client_call_beside_a_server_side_one_is_answered_alone():

@@ -37,13 +37,8 @@ _DONE = {
 }
 """What is done about a message by itself."""
 
-_IN_SIGNED = frozenset(
-    (
-        *("blank-text", "unsigned-thinking", "developer-role", "empty-calls", "missing-field", "no-content"),
-        "illegal-item-id",
-    )
-)
-"""What may be mended in a message that holds something signed: no block of that changes."""
+_NOT_IN_SIGNED = frozenset(("results-not-first", "text-after-calls", "bad-response"))
+"""What is not mended in a message that holds something signed, because its blocks would change or move."""
 
 
 class _Held(Struct, frozen=True, eq=False):
@@ -429,7 +424,7 @@ class Fit:
             better = self.wire.mends[problem](item.message, item.view)
             if better is item.message:
                 continue
-            may = better is not None and (not item.view.signed or problem in _IN_SIGNED)
+            may = better is not None and (not item.view.signed or problem not in _NOT_IN_SIGNED)
             if self._find(problem, item, _DONE[problem] if may else ""):
                 self._replace(item, better)
 

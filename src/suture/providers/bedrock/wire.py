@@ -185,6 +185,14 @@ class BedrockWire(BlockWire):
         else:
             self.tell_document(content, telling)
 
+    def without_trailing_thinking(self, message: Any) -> Any | None:
+        """Return `message` without the thoughts at its end, as `BlockWire` does; but unsigned ones may follow a text.
+
+        Those are no Claude's: DeepSeek's come behind what it says.
+        """
+        rest = super().without_trailing_thinking(message)
+        return rest if rest is None or rest is message or self.is_signed(self.blocks(message)[-1]) else message
+
     def is_signed(self, block: Any) -> bool:
         reasoning = get(block, "reasoningContent")
         return get(reasoning, "redactedContent") is not None or bool(get(get(reasoning, "reasoningText"), "signature"))

@@ -38,7 +38,7 @@ def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any
                 return None
             if len(part) != 1 and not part.keys() <= _SPOKEN:
                 return None
-            if not text.strip() and "thoughtSignature" not in part:
+            if not text and "thoughtSignature" not in part:
                 return None
             says = says or text.strip() != ""
     if len(calls) > 1:
@@ -127,6 +127,14 @@ class GeminiWire(BlockWire):
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
         return {"bad-response": self._with_structs, **super().mends}
+
+    def _without_blank_text(self, message: Any, view: values.View) -> Any:
+        """Leave out texts of no character; a line break by itself stays, for a stream is recorded piece by piece."""
+        del view
+        return self._with_some(
+            message,
+            lambda block: self.kind(block) != values.TEXT or self.is_signed(block) or self.block_text(block) != "",
+        )
 
     def _with_structs(self, message: Any, view: values.View) -> Any:
         """Put a response that is a text, or missing, in the form of an object."""
