@@ -7,6 +7,7 @@ from os import environ
 from typing import Any, ClassVar
 
 from suture._extras import import_extra
+from suture.codecs.requests import take_out
 from suture.errors import ConfigError, InputError, ModelError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
@@ -63,7 +64,13 @@ class GeminiModel(ProviderModel[NativeM]):
                 await response.aclose()
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with calls of this turn that another model made acceptable."""
+        """Return the body with calls of this turn that another model made acceptable.
+
+        Before Gemini 3, tools and a schema of the answer do not go together: the instruction tells it, too.
+        """
+        if "tools" in body.settings and _DEMANDS.search(self.model) is None:
+            for path in ("generationConfig.responseJsonSchema", "generationConfig.responseMimeType"):
+                take_out(body.settings, path)
         return body._replace(messages=sign_foreign_calls(self.model, body.messages))
 
     def failure(self, error: Exception) -> SutureError | None:

@@ -191,6 +191,7 @@ class AnthropicModel(SDKModel[NativeM]):
     """
 
     codec_name: ClassVar[str] = "anthropic"
+    closes_schema: ClassVar[bool] = True  # 400: 'additionalProperties must be explicitly set to false' (ax#458)
     key_from: ClassVar[str] = "ANTHROPIC_API_KEY, or api_key="
     requirement: ClassVar[str] = "anthropic>=2"
     brand: ClassVar[str] = "Anthropic"
