@@ -23,7 +23,7 @@ from suture.messages import (
     TokenUsage,
     ToolInfo,
 )
-from suture.models import AnthropicModel, GeminiModel, ModelRequest
+from suture.models import AnthropicModel, GeminiModel, ModelRequest, OpenAIResponsesModel
 from tests.codecs.anthropic import server as anthropic
 from tests.models.loopback import Answer, loopback
 from tests.models.providers import (
@@ -303,6 +303,16 @@ def test_nothing_is_stored_at_openai_unless_it_is_asked_for():
 def test_reasoning_comes_back_encrypted_where_nothing_is_stored_by_ones_own_choice():
     body = payload("openai-responses", request_with(store=False))
     assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
+
+
+@pytest.mark.parametrize(
+    "model", ["gpt-4.1-mini", "openai/gpt-4o", "ft:gpt-4o:acme", "chatgpt-4o-latest", "gpt-5-chat-latest"]
+)
+def test_a_model_that_does_not_reason_is_not_asked_for_its_reasoning(model: str):
+    _, options = OpenAIResponsesModel(model).choose({})
+    assert options == {"store": False}
+    _, own = OpenAIResponsesModel(model).choose({"include": ["message.input_image.image_url"]})
+    assert own["include"] == ["message.input_image.image_url"]
 
 
 def test_ids_of_items_are_sent_only_to_a_service_that_stores_them():

@@ -151,6 +151,8 @@ class OpenAIChatModel(SDKModel[NativeM]):
 
 
 _UNSTORED = get_codec("openai-responses", store=False)
+_THOUGHTLESS = re.compile(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt|gpt-5-chat)")
+"""Models that do not reason: 400, 'Encrypted content is not supported with this model' (agent-framework#7483)."""
 
 
 class OpenAIResponsesModel(SDKModel[NativeM]):
@@ -168,8 +170,10 @@ class OpenAIResponsesModel(SDKModel[NativeM]):
 
     def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
         """Return codec and options: where nothing is stored, items have no ids that the service would have to know."""
-        stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
-        return (self.codec, options) if options.get("store") else (_UNSTORED, {**stateless, **options})
+        if options.get("store"):
+            return self.codec, options
+        thoughts = {} if _THOUGHTLESS.search(self.model) else {"include": ["reasoning.encrypted_content"]}
+        return _UNSTORED, {"store": False, **thoughts, **options}
 
 
 _CACHE = {True: {"type": "ephemeral"}, "5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
