@@ -130,6 +130,10 @@ class SDKModel(ProviderModel[NativeM]):
         return client
 
 
+_TELL_USAGE = frozenset(("mistral",))
+"""Whose servers tell the usage of a stream unasked, and refuse to be asked: 422, extra_forbidden (avante#2347)."""
+
+
 class OpenAIChatModel(SDKModel[NativeM]):
     """A model behind Chat Completions, through the `openai` package (extra `openai`).
 
@@ -146,7 +150,8 @@ class OpenAIChatModel(SDKModel[NativeM]):
 
     def lay_over(self, body: Body) -> Body:
         """Return the body; of a stream, the usage is asked for."""
-        usage = {"stream_options": {"include_usage": True}} if self.streaming else {}
+        is_asked = self.streaming and self.profile not in _TELL_USAGE
+        usage = {"stream_options": {"include_usage": True}} if is_asked else {}
         return super().lay_over(body._replace(settings={**usage, **body.settings}))
 
 
