@@ -176,7 +176,7 @@ def _facts(profile: Profile) -> Iterator[str]:
         yield f"- Ids: {_ids(profile.ids)}"
     if profile.names:
         yield f"- Tool names: `{_cell(profile.names)}`"
-    if profile.field:
+    if any("missing-field" in rule.problems for rule in profile.rules):
         yield f"- Field on a message with calls: `{profile.field}`"
     if not profile.reads_compacted:
         yield "- Messages before the provider's own compaction are ignored, and not billed."

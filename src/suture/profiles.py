@@ -234,7 +234,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     names: str = ""
     """The pattern of a tool's name, where the provider has one."""
     field: str = ""
-    """The text field that must be present on a message with calls."""
+    """Where a message of the model's has what was thought; a field that some rule demands with calls, or a part."""
     adjacent: bool = True
     """Results stand right behind their turn, even on a wire that would not mind."""
 

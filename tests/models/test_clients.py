@@ -10,9 +10,9 @@ from weakref import ReferenceType, ref
 
 import pytest
 
-from suture import ChatModelAgent
+from suture import ChatModelAgent, Message, ToolCall
 from suture.errors import ConfigError
-from suture.models import ModelRequest
+from suture.models import GeminiModel, ModelRequest
 from suture.models.http import held_by_loop
 from tests.models.loopback import Asked, Loopback, loopback
 from tests.models.providers import HELLO, KINDS, WIRES, address, make_model, streamed, text_reply, whole
@@ -177,6 +177,30 @@ GIVEN = [
     ("gemini", given_gemini, "/v1/models/m:streamGenerateContent"),
     ("bedrock", given_bedrock, "/model/m/converse-stream"),
 ]
+
+
+@pytest.mark.parametrize("vertexai", [True, False])
+def test_vertex_is_sent_no_ids_of_calls_which_it_refuses(vertexai: bool):
+    import google.genai as genai  # noqa: PLR0402 - stubs of another package hide it from `from google import`
+
+    history = [
+        Message.user("High tide?"),
+        Message.assistant(tool_calls=[ToolCall("a", "tides", '{"id": "Dover"}'), ToolCall("b", "tides", "{}")]),
+        Message.tool("06:12", "a", "tides"),
+        Message.tool("07:40", "b", "tides"),
+    ]
+
+    async def run() -> list[Any]:
+        async with loopback([streamed("gemini", text_reply())]) as server:
+            client = genai.Client(vertexai=vertexai, api_key="given", http_options={"base_url": server.url})
+            [item async for item in GeminiModel("m", client=client).stream(ModelRequest("", history))]
+            await client.aio.aclose()
+            return server.requests[0].payload["contents"]
+
+    parts = [part for content in asyncio.run(run()) for part in content["parts"][-2:]]
+    held = [part.get("functionCall") or part.get("functionResponse") for part in parts[1:]]
+    assert [each.get("id") for each in held] == ([None] * 4 if vertexai else ["a", "b"] * 2)
+    assert [each.get("args") for each in held[:2]] == [{"id": "Dover"}, {}]
 
 
 @pytest.mark.parametrize(("wire", "make", "path"), GIVEN)

@@ -9,6 +9,7 @@ import pytest
 import suture
 from suture import ChatModelAgent, tool
 from suture.kernel import ModelFailoverConfig
+from suture.messages import AgenticMessage, AssistantGenText, Reasoning
 from tests.models.loopback import loopback
 from tests.models.providers import WIRES, call_reply, history_in, make_model, refusal, streamed, text_reply
 
@@ -52,3 +53,30 @@ def test_another_provider_takes_over_in_the_middle_of_a_conversation(first: str,
     assert "06:12 in Dover" in text
     assert "06:12 in Hull" in text
     assert "c2lnbmVk" not in text  # what another provider signed is refused
+
+
+THOUGHT = {"wire": "openai-chat"}
+FORMS = [{}, {"field": "reasoning"}, {"field": "reasoning_details", "details": [{"type": "reasoning.text"}]}]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=["reasoning_content", "reasoning", "reasoning_details"])
+def test_mistral_is_told_what_it_thought_itself_and_nothing_that_it_refuses(form: dict[str, Any]):
+    def asks(**form: Any) -> AgenticMessage:
+        thought = Reasoning("Hm.", extension={**THOUGHT, **form})
+        return AgenticMessage.assistant([thought, AssistantGenText("Hello.")])
+
+    history = [AgenticMessage.user("hi"), asks(**form), AgenticMessage.user("hi"), asks(field="thinking")]
+
+    async def asked(profile: str) -> dict[str, Any]:
+        async with loopback([streamed("openai-chat", text_reply())]) as server:
+            model = make_model("openai-chat", server.url, profile=profile, wire="agentic")
+            await ChatModelAgent(model=model).run("Go on.", history=history)
+            return server.requests[0].payload
+
+    body, other = asyncio.run(asked("mistral")), asyncio.run(asked("openai-chat"))
+    _, first, _, second, _ = body["messages"]
+    assert first == {"role": "assistant", "content": "Hello."}
+    assert second["content"][0] == {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+    assert "stream_options" not in body
+    assert set(other["messages"][1]) > {"role", "content"}
+    assert other["stream_options"] == {"include_usage": True}

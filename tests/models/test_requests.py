@@ -23,7 +23,7 @@ from suture.messages import (
     TokenUsage,
     ToolInfo,
 )
-from suture.models import AnthropicModel, ModelRequest
+from suture.models import AnthropicModel, GeminiModel, ModelRequest, OpenAIResponsesModel
 from tests.codecs.anthropic import server as anthropic
 from tests.models.loopback import Answer, loopback
 from tests.models.providers import (
@@ -173,6 +173,77 @@ def test_an_answer_of_a_type_is_asked_for_and_read(wire: str):
         assert '\\"port\\"' in body
 
 
+def schema_in(wire: str, schema: Any) -> Any:
+    """Return what a model is sent of the schema of an answer."""
+    asked = payload(wire, request_with(output_schema=schema))
+    if wire == "anthropic":
+        return at(asked, "output_config.format.schema")
+    text = at(asked, "outputConfig.textFormat.structure.jsonSchema.schema")
+    return None if text is None else json.loads(text)
+
+
+def an_object(**fields: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": fields}
+
+
+NUMBER = {"type": "integer"}
+CLOSED = {"additionalProperties": False}
+FREE = {"type": "object", "additionalProperties": NUMBER}
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "bedrock"])
+def test_every_object_in_the_schema_of_an_answer_is_closed_where_that_is_demanded(wire: str):
+    harbour = {**an_object(name={"type": "string"}, depth=NUMBER), "required": ["name"]}
+    bounded = {**harbour, "properties": {**harbour["properties"], "depth": {**NUMBER, "minimum": 0}}}
+    reference = {"$ref": "#/$defs/Harbour"}
+    said = {
+        **an_object(
+            all={"type": "array", "items": reference, "maxItems": 9},
+            pilot={"oneOf": [{"type": "null"}, {**bounded, "type": ["object", "null"]}]},
+            flag={"enum": ["red", None]},
+        ),
+        "$defs": {"Harbour": bounded},
+    }
+    assert schema_in(wire, said) == {
+        **an_object(
+            all={"type": "array", "items": reference},
+            pilot={"anyOf": [{"type": "null"}, {**harbour, **CLOSED, "type": ["object", "null"]}]},
+            flag={"enum": ["red", None]},
+        ),
+        **CLOSED,
+        "$defs": {"Harbour": {**harbour, **CLOSED}},
+    }
+
+
+@pytest.mark.parametrize(
+    "free",
+    [
+        FREE,
+        {"type": "object"},
+        {},
+        {"type": "array", "items": FREE},
+        {"anyOf": [NUMBER, FREE]},
+        an_object(counts=FREE),
+        {**an_object(), "$defs": {"Counts": FREE}},
+        {"type": "array", "prefixItems": [NUMBER]},
+    ],
+)
+@pytest.mark.parametrize("wire", ["anthropic", "bedrock"])
+def test_a_schema_that_no_closed_objects_can_say_is_told_in_the_instruction_alone(wire: str, free: Any):
+    assert schema_in(wire, free) is None
+
+
+@pytest.mark.parametrize(("model", "goes"), [("gemini-2.5-flash", False), ("gemini-3-pro", True)])
+def test_tools_and_a_schema_of_the_answer_go_together_from_gemini_3_on(model: str, goes: bool):
+    async def main() -> dict[str, Any]:
+        async with loopback([streamed("gemini", text_reply())]) as server:
+            asked = GeminiModel(model, base_url=server.url).stream(request_with(output_schema=TIDES.parameters))
+            [item async for item in asked]
+            return server.requests[0].payload["generationConfig"]
+
+    assert (set(asyncio.run(main())) == {"responseMimeType", "responseJsonSchema"}) is goes
+
+
 @pytest.mark.parametrize("wire", WIRES)
 def test_images_reach_the_provider_from_the_user_and_from_tools(wire: str):
     image = ImagePart(base64_data=PIXEL, mime_type="image/png")
@@ -232,6 +303,16 @@ def test_nothing_is_stored_at_openai_unless_it_is_asked_for():
 def test_reasoning_comes_back_encrypted_where_nothing_is_stored_by_ones_own_choice():
     body = payload("openai-responses", request_with(store=False))
     assert (body["store"], body["include"]) == (False, ["reasoning.encrypted_content"])
+
+
+@pytest.mark.parametrize(
+    "model", ["gpt-4.1-mini", "openai/gpt-4o", "ft:gpt-4o:acme", "chatgpt-4o-latest", "gpt-5-chat-latest"]
+)
+def test_a_model_that_does_not_reason_is_not_asked_for_its_reasoning(model: str):
+    _, options = OpenAIResponsesModel(model).choose({})
+    assert options == {"store": False}
+    _, own = OpenAIResponsesModel(model).choose({"include": ["message.input_image.image_url"]})
+    assert own["include"] == ["message.input_image.image_url"]
 
 
 def test_ids_of_items_are_sent_only_to_a_service_that_stores_them():

@@ -14,6 +14,12 @@ from suture.messages import FrozenMap, ToolInfo
 from suture.wires.fields import expect, given, is_list, is_map, listed, map_of, object_of, text_of
 
 Body = dict[str, Any]
+_TYPING = ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref")
+_TOLD = (
+    *("type", "enum", "const", "anyOf", "allOf", "$ref", "$defs", "properties", "required", "items"),
+    *("description", "title", "default"),
+)
+"""What a closed schema says; each part of it says of what type it is."""
 SCHEMA: Any = object()
 """Stands for the schema in what asks for an answer of one."""
 _WORDS = ("auto", "none", "required")
@@ -78,6 +84,40 @@ def _texts_in(value: Any) -> list[str]:
         return [value]
     inside = value.values() if is_map(value) else value if is_list(value) else ()
     return [text for item in inside for text in _texts_in(item)]
+
+
+def close_schema(schema: Any) -> dict[str, Any] | None:
+    """Return a schema whose objects have no other fields, for providers that demand it; `None` where some must have.
+
+    What such a provider does not take beside the types, as how long a text may be, is left out.
+
+    >>> close_schema({"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}})
+    {'type': 'object', 'properties': {'age': {'type': 'integer'}}, 'additionalProperties': False}
+    >>> close_schema({"type": "object", "additionalProperties": {"type": "integer"}}) is None
+    True
+    """
+    is_free = not is_map(schema) or not any(name in schema for name in _TYPING) or "prefixItems" in schema
+    types: Any = schema.get("type") if is_map(schema) else None
+    is_object = types == "object" or (is_list(types) and "object" in types)
+    if is_free or (is_object and (schema.get("additionalProperties") or "properties" not in schema)):
+        return None
+    closed: dict[str, Any] = {}
+    for name, value in {"anyOf": schema.get("oneOf"), **schema}.items():
+        inner: Any = value
+        if name in ("properties", "$defs") and is_map(value):
+            inner = {key: close_schema(held) for key, held in value.items()}
+            is_free = is_free or None in inner.values()
+        elif name in ("anyOf", "allOf") and is_list(value):
+            inner = [close_schema(held) for held in value]
+            is_free = is_free or None in inner
+        elif name == "items":
+            inner = close_schema(value)
+            is_free = is_free or inner is None
+        if name in _TOLD and inner is not None:
+            closed[name] = inner
+    if is_object:
+        closed["additionalProperties"] = False
+    return None if is_free else closed
 
 
 class RequestForm:

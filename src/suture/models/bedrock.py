@@ -54,6 +54,7 @@ class BedrockModel(ProviderModel[NativeM]):
     """
 
     codec_name: ClassVar[str] = "bedrock"
+    closes_schema: ClassVar[bool] = True  # 400: 'additionalProperties must be explicitly set to false' (future-agi#412)
     key_from: ClassVar[str] = "the AWS credentials, or AWS_BEARER_TOKEN_BEDROCK"
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:

@@ -7,6 +7,8 @@ from os import environ
 from typing import Any, ClassVar
 
 from suture._extras import import_extra
+from suture.codecs.contents import rest_of
+from suture.codecs.requests import take_out
 from suture.errors import ConfigError, InputError, ModelError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
@@ -38,6 +40,8 @@ class GeminiModel(ProviderModel[NativeM]):
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         client = await self.client()
         models = getattr(client, "aio", client).models
+        if getattr(getattr(client, "_api_client", None), "vertexai", False):
+            body = body._replace(messages=[_without_ids(content) for content in body.messages])
         asked = {
             "model": self.model,
             "contents": _NOTHING,
@@ -63,7 +67,13 @@ class GeminiModel(ProviderModel[NativeM]):
                 await response.aclose()
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with calls of this turn that another model made acceptable."""
+        """Return the body with calls of this turn that another model made acceptable.
+
+        Before Gemini 3, tools and a schema of the answer do not go together: the instruction tells it, too.
+        """
+        if "tools" in body.settings and _DEMANDS.search(self.model) is None:
+            for path in ("generationConfig.responseJsonSchema", "generationConfig.responseMimeType"):
+                take_out(body.settings, path)
         return body._replace(messages=sign_foreign_calls(self.model, body.messages))
 
     def failure(self, error: Exception) -> SutureError | None:
@@ -94,6 +104,18 @@ class GeminiModel(ProviderModel[NativeM]):
             return genai.Client(api_key=key, http_options=options)
         except ValueError as error:
             raise ConfigError(f"GeminiModel has no key: set {self.key_from} ({error})") from None
+
+
+def _without_ids(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a content whose calls and responses have no ids: Vertex AI refuses them, and goes by names and order.
+
+    400: 'Unknown name "id" at contents[1].parts[0].function_call' (pydantic-ai#5081, fantasy#265, vercel/ai#15891).
+    """
+    parts: list[dict[str, Any]] = list(content["parts"])
+    for place, part in enumerate(parts):
+        kept = {name: rest_of(part[name], "id") for name in ("functionCall", "functionResponse") if name in part}
+        parts[place] = {**part, **kept} if kept else part
+    return {**content, "parts": parts}
 
 
 def _plain(response: Any) -> dict[str, Any]:

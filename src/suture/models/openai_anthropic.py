@@ -130,6 +130,10 @@ class SDKModel(ProviderModel[NativeM]):
         return client
 
 
+_TELL_USAGE = frozenset(("mistral",))
+"""Whose servers tell the usage of a stream unasked, and refuse to be asked: 422, extra_forbidden (avante#2347)."""
+
+
 class OpenAIChatModel(SDKModel[NativeM]):
     """A model behind Chat Completions, through the `openai` package (extra `openai`).
 
@@ -146,11 +150,14 @@ class OpenAIChatModel(SDKModel[NativeM]):
 
     def lay_over(self, body: Body) -> Body:
         """Return the body; of a stream, the usage is asked for."""
-        usage = {"stream_options": {"include_usage": True}} if self.streaming else {}
+        is_asked = self.streaming and self.profile not in _TELL_USAGE
+        usage = {"stream_options": {"include_usage": True}} if is_asked else {}
         return super().lay_over(body._replace(settings={**usage, **body.settings}))
 
 
 _UNSTORED = get_codec("openai-responses", store=False)
+_THOUGHTLESS = re.compile(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt|gpt-5-chat)")
+"""Models that do not reason: 400, 'Encrypted content is not supported with this model' (agent-framework#7483)."""
 
 
 class OpenAIResponsesModel(SDKModel[NativeM]):
@@ -168,8 +175,10 @@ class OpenAIResponsesModel(SDKModel[NativeM]):
 
     def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
         """Return codec and options: where nothing is stored, items have no ids that the service would have to know."""
-        stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
-        return (self.codec, options) if options.get("store") else (_UNSTORED, {**stateless, **options})
+        if options.get("store"):
+            return self.codec, options
+        thoughts = {} if _THOUGHTLESS.search(self.model) else {"include": ["reasoning.encrypted_content"]}
+        return _UNSTORED, {"store": False, **thoughts, **options}
 
 
 _CACHE = {True: {"type": "ephemeral"}, "5m": {"type": "ephemeral"}, "1h": {"type": "ephemeral", "ttl": "1h"}}
@@ -191,6 +200,7 @@ class AnthropicModel(SDKModel[NativeM]):
     """
 
     codec_name: ClassVar[str] = "anthropic"
+    closes_schema: ClassVar[bool] = True  # 400: 'additionalProperties must be explicitly set to false' (ax#458)
     key_from: ClassVar[str] = "ANTHROPIC_API_KEY, or api_key="
     requirement: ClassVar[str] = "anthropic>=2"
     brand: ClassVar[str] = "Anthropic"

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, Unpac
 import msgspec
 
 from suture.codecs import Codec, Loss, Losses, Lost, Request, encode, get_codec, to_agentic
+from suture.codecs.requests import close_schema
 from suture.errors import (
     ConfigError,
     HistoryError,
@@ -199,6 +200,8 @@ class ProviderModel(ABC, Generic[NativeM]):
     codec_name: ClassVar[str]
     key_from: ClassVar[str]
     """Where a key comes from, for the error that it is refused."""
+    closes_schema: ClassVar[bool] = False
+    """Whether the schema of an answer may have no objects with other fields than it names."""
     key_paths: ClassVar[tuple[str, ...]] = ()
     """Where a client of the SDK holds keys, to keep them out of errors."""
 
@@ -355,18 +358,29 @@ class ProviderModel(ABC, Generic[NativeM]):
         failed = ModelError(f"the exchange failed ({brief(error)})", provider=self.codec_name, retryable=True)
         return json_fault(body.payload, self.codec_name) or failed
 
+    def _fit_options(self, options: Mapping[str, Any], losses: Losses, *, has_tools: bool) -> Mapping[str, Any]:
+        """Return the options that the provider accepts: without tools, none chooses one; a schema is closed."""
+        if not has_tools and self.codec.request_form.tools.partition(".")[0] not in options:
+            options = {name: value for name, value in options.items() if name not in _ABOUT_TOOLS}
+        if self.closes_schema and "output_schema" in options:
+            closed = close_schema(options["output_schema"])
+            options = {name: value for name, value in options.items() if name != "output_schema"}
+            if closed is None:
+                losses.add(Lost.OPTION, "output_schema, which has objects with any fields")
+            else:
+                options["output_schema"] = closed
+        return options
+
     def body(self, request: ModelRequest[NativeM]) -> Body:
         """Return what the provider is sent: encoded, then fitted, as far as it is new."""
         codec, options = self.choose({**self.options, **request.options})
-        if not request.tool_infos and codec.request_form.tools.partition(".")[0] not in options:
-            # without tools there is no choice of one, and providers refuse a request that makes it
-            options = {name: value for name, value in options.items() if name not in _ABOUT_TOOLS}
+        losses = Losses()
+        options = self._fit_options(options, losses, has_tools=bool(request.tool_infos))
         run = _find_run()
         language = cast("Language", run.language) if run is not None else resolve_language(None)
         key = (codec.name, codec.field, codec.store, self.rules, language, type(self))
         history: History[Any] = History.of(request.messages)
         conversation = follow(history, key, lambda: Conversation(codec, self.rules, language, self.form))
-        losses = Losses()
         asked = Request(conversation.outside, request.instruction, request.tool_infos, options)
         settings = sendable(codec.write_settings(asked, losses))
         _tell_losses(run, (*conversation.losses, *losses.found()))

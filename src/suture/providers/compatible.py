@@ -86,6 +86,7 @@ MISTRAL = Profile(
     wires=("openai-chat", *GUESTS),
     ids=IdForm(pattern="[a-zA-Z0-9]{9}", limit=9, scope="turn", prefix="", length=9),
     names="[a-zA-Z0-9_-]{1,64}",
+    field="thinking",
     rules=rules(
         "mistral",
         {

@@ -29,6 +29,8 @@ _SENT_BACK = ("extra_content", _LISTED)
 """What a later request must say of a reply; other fields that only replies have would be refused there."""
 _EMPTY = tuple((name, "") for name in (*stream.THOUGHTS, "refusal"))
 """What says nothing: some servers send it with every reply."""
+_PART = "thinking"
+"""A part of the content that is a thought; a server that has them takes no thought in a field (crush#1590)."""
 _CALL = "tool_call"
 """What a call of a kind that nobody knows is kept under."""
 _INSTEAD = ("refusal", "audio", "images", stream.OLD_CALL)
@@ -318,10 +320,11 @@ class _Reply(_Writer):
         if contents.origin_of(block) == WIRE:
             extension = block.extension
             self.report_extension(block, "field", "details")
-        elif not (self.field and block.text):
+        is_other = self.field == _PART and extension.get("field") != _PART
+        if is_other or not (extension or (self.field and block.text)):
             return self.lose(Lost.REASONING, "a thought that was not made here")
         name, details = self.field or extension.get("field", stream.THOUGHT), extension.get("details", ())
-        if name == "thinking":
+        if name == _PART:
             return self.put_back({"type": name, name: [{"type": "text", "text": block.text}]}, block.extra)
         self.report_extras(block.extra)
         if details and not self.field:
