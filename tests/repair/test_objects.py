@@ -173,7 +173,8 @@ def test_what_is_left_out_of_an_object_is_not_sent_by_its_sdk_either() -> None:
     """Some servers reply with an empty list of calls, which others refuse, and null as well."""
     said = {"role": "assistant", "content": "So.", "tool_calls": []}
     reply = ChatCompletionMessage.model_validate(said)
-    fixed = suture.repair([{"role": "user", "content": "q"}, reply])
+    history: list[Any] = [{"role": "user", "content": "q"}, reply]
+    fixed = suture.repair(history)
     assert [finding.problem for finding in fixed.report.findings] == ["empty-calls"]
     assert fixed.messages[1].model_dump(exclude_unset=True) == {"role": "assistant", "content": "So."}
     assert reply.model_dump(exclude_unset=True) == said
