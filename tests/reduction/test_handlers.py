@@ -1,6 +1,7 @@
 """Who clears a result: exclude list, the tool's own flag, its handler, the default. And what handlers may say."""
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,6 +119,9 @@ WRONG = {
     "no result": ClearResult(need_clear=True),
     "something else": "gone",
     "no path": gone(need_offload=True, offload_content="all"),
+    "a path that is no text": gone(need_offload=True, offload_file_path=Path("/p"), offload_content="all"),
+    "no content": gone(need_offload=True, offload_file_path="/p", offload_content=None),
+    "arguments that are a text": gone(tool_argument="{}"),
 }
 
 

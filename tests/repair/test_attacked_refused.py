@@ -230,6 +230,16 @@ def test_openai_takes_such_a_name_of_a_tool(wire: str, name: str) -> None:
     untouched(wire, [ASK, _calls(name), TOOL] if wire == "openai-chat" else [ASK, {**CALL, "name": name}, OUTPUT])
 
 
+@pytest.mark.parametrize("profile", ["openai-chat", "mistral", "deepseek", "kimi", "minimax"])
+def test_chat_refuses_an_empty_list_beside_calls(profile: str) -> None:
+    turn = {**_calls("f"), "content": []}
+    given = [ASK, turn, TOOL]
+    assert "no-content" in refused("openai-chat", given, profile)
+    fixed = sound("openai-chat", given, profile=profile)
+    assert fixed.messages[1]["content"] == ""
+    assert [finding.index for finding in fixed.report.findings if finding.problem == "no-content"] == [1]
+
+
 @pytest.mark.parametrize("content", [None, []])
 @pytest.mark.parametrize("role", ["user", "system"])
 def test_chat_refuses_a_message_without_content(role: str, content: Any) -> None:

@@ -169,6 +169,17 @@ def test_an_object_that_would_have_to_change_and_cannot_is_an_input_error():
     assert list(repairer.messages) == messages[:1]
 
 
+def test_what_is_left_out_of_an_object_is_not_sent_by_its_sdk_either() -> None:
+    """Some servers reply with an empty list of calls, which others refuse, and null as well."""
+    said = {"role": "assistant", "content": "So.", "tool_calls": []}
+    reply = ChatCompletionMessage.model_validate(said)
+    history: list[Any] = [{"role": "user", "content": "q"}, reply]
+    fixed = suture.repair(history)
+    assert [finding.problem for finding in fixed.report.findings] == ["empty-calls"]
+    assert fixed.messages[1].model_dump(exclude_unset=True) == {"role": "assistant", "content": "So."}
+    assert reply.model_dump(exclude_unset=True) == said
+
+
 def test_half_a_character_inside_of_an_object_is_replaced() -> None:
     block = ToolUseBlock(type="tool_use", id="x", name="f", input={"q": "caf\ud83d"})
     answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "42"}]}

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from suture.errors import ConfigError, InputError, OffloadError
 from suture.language import Language
-from suture.messages import Opaque, Part, TextPart, ToolInfo, ToolResult
+from suture.messages import Opaque, Part, TextPart, ToolArgument, ToolInfo, ToolResult
 from suture.reduction import texts
 from suture.reduction.draft import Answer, Draft, Fate, Round, Saved, Terms, rounds_of
 from suture.reduction.settings import ClearResult, ToolDetail, TruncResult
@@ -103,6 +103,10 @@ async def _ask_handler(
     instead = getattr(decided, field)
     if not (hasattr(instead, "__aiter__") if streams else isinstance(instead, ToolResult)):
         raise ConfigError(f"the {what} of {name} says {flag} and gives no {field}: {type(instead).__name__}")
+    types: dict[str, Any] = {"offload_file_path": str, "offload_content": str} if decided.need_offload else {}
+    for field, wanted in {**types, **({"tool_argument": ToolArgument | None} if kind is ClearResult else {})}.items():
+        if not isinstance(found := getattr(decided, field), wanted):
+            raise ConfigError(f"the {what} of {name} gives no {field}, but {type(found).__name__}")
     path = decided.offload_file_path
     if decided.need_offload and not terms.offloads(name):
         raise ConfigError(f"{phase}: no backend for offload (the {what} of {name} wants one)")

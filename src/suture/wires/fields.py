@@ -110,10 +110,12 @@ def given(**fields: Any) -> dict[str, Any]:
 
 
 def without(thing: Any, name: str) -> Any:
-    """Return a shallow copy of `thing` without the field `name` (an object's is set to `None`)."""
+    """Return a shallow copy of `thing` without the field `name`; an object's is `None`, and an SDK does not send it."""
     if is_map(thing):
         return {key: value for key, value in thing.items() if key != name}
-    return put(thing, **{name: None})
+    twin = put(thing, **{name: None})
+    getattr(twin, "model_fields_set", set[str]()).discard(name)
+    return twin
 
 
 def text_of(thing: Any, name: str, index: int | None = None, path: str = "") -> str:

@@ -458,16 +458,16 @@ def _as_system(message: Any, view: values.View) -> Any:
 
 
 def _with_content(message: Any, view: values.View) -> Any:
-    """Return a message that says nothing with empty content: only one with calls may have none."""
-    content = get(message, "content")
-    missing = content is None or (is_list(content) and not content and view.role != "assistant")
-    return put(message, content="") if missing and view.role != "assistant" else message
+    """Return a message that says nothing with empty content: one with calls may have none, but no empty list."""
+    content, by_model = get(message, "content"), view.role == "assistant"
+    missing = not by_model if content is None else is_list(content) and not content and not (by_model and view.empty)
+    return put(message, content="") if missing else message
 
 
 def _without_empty_calls(message: Any, view: values.View) -> Any:
     """Return a message without an empty list of calls."""
-    empty = view.role == "assistant" and is_map(message) and message.get("tool_calls") == []
-    return without(message, "tool_calls") if empty else message
+    calls = get(message, "tool_calls") if view.role == "assistant" else None
+    return without(message, "tool_calls") if is_list(calls) and not calls else message
 
 
 def _without_custom_calls(message: Any, view: values.View) -> Any:
