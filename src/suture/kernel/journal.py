@@ -358,11 +358,12 @@ class Journal:
     async def flush(self, step: str = "") -> None:
         """Write what was noted. When this returns it is safe, unless the journal is broken.
 
-        `step` says what of a call is written: that it starts, waits or ends.
+        `step` says what of a call is written: that it starts, waits or ends. Where it is broken no call starts.
         """
-        del step
         async with self._lock:
             if self.broken is not None:
+                if step == "start":
+                    raise self.broken
                 return
             try:
                 if self._unsure:  # that write was cancelled: a store writes all of it or nothing

@@ -255,12 +255,12 @@ def begin_calls(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -
 
 
 async def write_beginning(run: Execution, begun: Sequence[int]) -> None:
-    """Write that calls begin, before they do anything. If that is cancelled, none of them has begun."""
+    """Write that calls begin, before they do anything. If that fails or is cancelled, none of them has begun."""
     if begun and run.journal is not None:
         run.journal.note_entries("started", dict.fromkeys(begun, True))
         try:
             await run.journal.flush("start")
-        except asyncio.CancelledError:
+        except (Exception, asyncio.CancelledError):
             run.drop("started", begun)
             raise
 
