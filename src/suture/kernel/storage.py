@@ -162,7 +162,7 @@ async def _read_journal(run: Execution, journal: Journal) -> bool:
             journal.count, journal.last = length + len(tail) - 1, tail[-1]
             if len(tail) > 1:
                 messages: list[Any] = list(run.history)
-                replay(run, tail[1:], messages)
+                replay(run, tail[1:], messages, length)
                 run.history = as_history(run.history, messages)
             return True
     stored = await store.load(name, 0)
@@ -207,8 +207,8 @@ def _read_stages(spec: Spec, name: str, records: Sequence[bytes]) -> Iterator[tu
     """Yield a stored run, and its messages, as it stood behind each of its records."""
     run, messages = Execution(spec, RunState()), list[Any]()
     run.checkpoint_id = name
-    for record in records:
-        replay(run, [record], messages)
+    for number, record in enumerate(records):
+        replay(run, [record], messages, number)
         yield run, messages
 
 
@@ -243,6 +243,7 @@ async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
     if not isinstance(position, int) or position < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"a run is forked behind its first record: position is 1 or more, not {position!r}")
     run = Execution(spec, RunState())
+    run.checkpoint_id = name
     replay(run, (await store.load(name, 0))[:position], [])
     new_id = await _fork_journal(store, name, position, new_name)
     begun = _begun_calls(run.state)
