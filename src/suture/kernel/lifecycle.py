@@ -113,7 +113,8 @@ def _reopen_calls(run: Execution) -> None:
     for index, call in enumerate(run.last_calls()):
         tool = run.tools.get(call.name)
         if tool is not None and tool.idempotent:
-            state.causes.pop(index, None)
+            if index in state.causes:
+                run.drop("causes", [index])
         elif index in state.started and index not in state.ended:
             state.causes.setdefault(index, Cause.UNKNOWN)
 
@@ -148,9 +149,6 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     fresh, old = run.fresh_state, run.state
     if restored:  # the open calls of the last run are answered, each by its cause
         if old.phase in ("after", "tools") and len(run.history) and old.turn:
-            for index in old.started:
-                if index not in old.ended:
-                    old.causes.setdefault(index, Cause.UNKNOWN)
             run.history = run.history.extend(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
         if old.partial is not None:
             run.history = run.history.extend(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))

@@ -511,7 +511,7 @@ def _send_settled(run: Execution, call: Call, index: int, result: ToolResult, *,
 def answer_calls(run: Execution, calls: Sequence[Call], default: Cause | None) -> list[Any]:
     """Return the messages that answer the calls, in call order; calls without any result say why.
 
-    Where `default` is `None`, calls that nothing is known about stay open.
+    Of one that began nobody knows more. Where `default` is `None`, calls that nothing is known about stay open.
     """
     messages: list[Any] = []
     for index, call in enumerate(calls):
@@ -521,7 +521,7 @@ def answer_calls(run: Execution, calls: Sequence[Call], default: Cause | None) -
             run.ids[id(message)] = (message, f"{run.address}/{run.state.turn}/{index}")
             messages.append(message)
             continue
-        cause = run.state.causes.get(index, default)
+        cause = run.state.causes.get(index, Cause.UNKNOWN if index in run.state.started else default)
         if cause is not None:
             messages += explain(run, call, cause)
     return messages
