@@ -15,6 +15,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from suture._text import replace_surrogates
 from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, OutputRule
@@ -327,7 +328,7 @@ class Execution:
 
     def error_text(self, error: BaseException | None) -> str:
         """Return an error as an event may show it."""
-        return "" if error is None else str(self.spec.shown(describe_error(error)))
+        return "" if error is None else replace_surrogates(str(self.spec.shown(describe_error(error))))
 
 
 def is_cancelled(run: Execution) -> bool:
