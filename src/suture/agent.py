@@ -440,7 +440,9 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
             if options.get("history"):
                 messages = [*read_input(spec.wire, list(options["history"])), *messages]  # pyright: ignore[reportTypedDictNotRequiredAccess]
             return Work(run, Begin(messages), go)
-        start = Begin(resumes=True, answer=answer, answers=answers or {})
+        asked = resumed.interrupts if isinstance(resumed, RunResult) else ()
+        answers_to = asked[0].id if len(asked) == 1 else ""
+        start = Begin(resumes=True, answer=answer, answers_to=answers_to, answers=answers or {})
         if isinstance(resumed, str):
             run.checkpoint_id = resumed
         elif not isinstance(resumed, RunResult):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -36,6 +36,8 @@ class Begin(msgspec.Struct, frozen=True):
     resumes: bool = False
     answer: Any = NOTHING
     """The answer to the one interrupt that the run waits for."""
+    answers_to: str = ""
+    """The interrupt that `answer` is for, where that is known: the run may wait for another one by now."""
     answers: Mapping[str, Any] = FrozenMap()
     """Answers by interrupt id or call id."""
     snapshot: Snapshot | None = None
@@ -219,7 +221,9 @@ def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
     if state.outcome == "finished":
         name = f"checkpoint {run.checkpoint_id!r}" if run.checkpoint_id else "the run"
         raise ResumeError(f"{name} has finished; to continue the conversation, run the agent with this checkpoint_id")
-    if start.answer is not NOTHING:
+    if start.answer is not NOTHING and start.answers_to:
+        answers[start.answers_to] = start.answer
+    elif start.answer is not NOTHING:
         if not waiting:
             raise ResumeError("this run does not wait for an answer; to go on where it stopped, resume it without one")
         if len(waiting) > 1:
@@ -378,6 +382,8 @@ def note_waiting(run: Execution, waiting: Sequence[Waiting]) -> None:
     """Store what interrupts ask, what they keep, and what kind of answer they take."""
     for item in waiting:
         asked = item.interrupt
+        if asked.id in run.state.answers:  # that was given for something else than is asked now
+            run.drop("answers", [asked.id])
         run.put("asked", {asked.id: item.terms})
         run.put("infos", {asked.id: [run.spec.shown(asked.info), asked.name, list(asked.run_path)]})
         if item.state is not None:
