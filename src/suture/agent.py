@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from suture._aio import run_blocking
+from suture._aio import run_blocking, run_to_the_end
 from suture.errors import ConfigError, ResumeError
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
 from suture.kernel.lifecycle import NOTHING, Begin, read_input
@@ -263,7 +263,12 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         options = cast("RunOptions", {**options, "checkpoint_id": run})
         work = self._work(input, None if begins else run, NOTHING, answers, options, advance)
         task = work.begin(listens=False)
-        await asyncio.wait([task])
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            work.stop("now", recursive=True)
+            await run_to_the_end(asyncio.wait([task]))
+            raise
         task.result()
         if work.result is not None and work.result.error is not None:
             raise work.result.error
