@@ -9,7 +9,7 @@ from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
 from suture.kernel import Outcome, Run, RunResult
 from suture.kernel.lifecycle import NOTHING, read_result
 from suture.kernel.run_state import Out
-from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, read_run
+from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, is_inside, read_run
 
 Status = Literal["new", "running", "waiting", "finished", "left"]
 """How a session stands: `left` is a run that a dead process left unfinished."""
@@ -145,8 +145,8 @@ async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[Run
     known = set(runs)
     results: list[RunResult[Any]] = []
     for run_id in runs:
-        if any(run_id.startswith(f"{other}/") for other in known if other != run_id):
-            continue  # a run inside another one, which resumes it
+        if is_inside(run_id, known):
+            continue  # the run around it resumes it
         for agent in by_name.values():
             result = await _recover_one(agent, run_id, options)
             if result is not None:
