@@ -270,24 +270,26 @@ async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
     run = Execution(spec, RunState())
     run.checkpoint_id = name
     replay(run, (await store.load(name, 0))[:position], [])
-    new_id = await _fork_journal(store, name, position, new_name)
-    begun = _begun_calls(run.state)
-    if not begun:
-        return
-    names, ids = {name: new_name}, {name: new_id}
-    for other in sorted(await store.runs(), key=len):  # whoever is inside another comes behind it
+    new, begun = (new_name, new_run_id()), _begun_calls(run.state)
+    forks: dict[str, tuple[str, str]] = {}
+    for other in sorted(await store.runs(), key=len) if begun else ():  # whoever is inside another comes behind it
         outer, _, place = other.rpartition("/")
-        if outer in names and (outer != name or place.startswith(begun)):
-            names[other] = f"{names[outer]}/{ids[outer]}.{place.partition('.')[2]}"
-            ids[other] = await _fork_journal(store, other, len(await store.load(other, 0)), names[other])
+        # Where `name` is a fork itself, the run that had begun a call may be the one that it was forked from.
+        around = new if place.startswith(begun) else forks.get(outer)
+        if around is not None:
+            forks[other] = f"{around[0]}/{around[1]}.{place.partition('.')[2]}", new_run_id()
+            await _fork_journal(store, other, len(await store.load(other, 0)), *forks[other])
+    await _fork_journal(store, name, position, *new)  # the last one: half a fork is none that anybody would resume
 
 
-async def _fork_journal(store: Any, name: str, position: int, new_name: str) -> str:
-    """Fork one journal; return the id of the new run."""
-    run_id = new_run_id()
+async def _fork_journal(store: Any, name: str, position: int, new_name: str, run_id: str) -> None:
+    """Fork one journal, for a run that has an id of its own."""
     await store.fork(name, position, new_name)
-    await store.append(new_name, position, [encode_records([Changed({"run_id": run_id, "driver": ""})])])
-    return run_id
+    try:
+        await store.append(new_name, position, [encode_records([Changed({"run_id": run_id, "driver": ""})])])
+    except BaseException:
+        await run_to_the_end(store.delete(new_name))  # it would do things again as the run that it was forked from
+        raise
 
 
 def _begun_calls(state: RunState) -> tuple[str, ...]:
