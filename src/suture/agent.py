@@ -446,8 +446,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
                 messages = [*read_input(spec.wire, list(options["history"])), *messages]  # pyright: ignore[reportTypedDictNotRequiredAccess]
             return Work(run, Begin(messages), go)
         asked = resumed.interrupts if isinstance(resumed, RunResult) else ()
-        answers_to = asked[0].id if len(asked) == 1 else ""
-        start = Begin(resumes=True, answer=answer, answers_to=answers_to, answers=answers or {})
+        start = Begin(resumes=True, answer=answer, asked=asked, answers=answers or {})
         if isinstance(resumed, str):
             run.checkpoint_id = resumed
         elif not isinstance(resumed, RunResult):  # pyright: ignore[reportUnnecessaryIsInstance]

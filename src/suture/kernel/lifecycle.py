@@ -36,8 +36,8 @@ class Begin(msgspec.Struct, frozen=True):
     resumes: bool = False
     answer: Any = NOTHING
     """The answer to the one interrupt that the run waits for."""
-    answers_to: str = ""
-    """The interrupt that `answer` is for, where that is known: the run may wait for another one by now."""
+    asked: Sequence[Interrupt] = ()
+    """What the result waits for that is resumed: by now the run may wait for something else."""
     answers: Mapping[str, Any] = FrozenMap()
     """Answers by interrupt id or call id."""
     snapshot: Snapshot | None = None
@@ -221,8 +221,8 @@ def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
     if state.outcome == "finished":
         name = f"checkpoint {run.checkpoint_id!r}" if run.checkpoint_id else "the run"
         raise ResumeError(f"{name} has finished; to continue the conversation, run the agent with this checkpoint_id")
-    if start.answer is not NOTHING and start.answers_to:
-        answers[start.answers_to] = start.answer
+    if start.answer is not NOTHING and len(start.asked) == 1:
+        answers[start.asked[0].id] = start.answer
     elif start.answer is not NOTHING:
         if not waiting:
             raise ResumeError("this run does not wait for an answer; to go on where it stopped, resume it without one")
