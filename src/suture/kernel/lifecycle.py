@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from suture._aio import LOG, run_to_the_end, settle
-from suture.errors import ConfigError, InputError, ResumeError, RunError, SutureError
+from suture.errors import ConfigError, InputError, OutputError, ResumeError, RunError, SutureError
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.config import Component, notify
 from suture.kernel.loop import Standing, await_hook, cut_short
@@ -159,6 +159,7 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     run.history = run.history.extend(start.messages) if restored else History(start.messages)
     run.output_message = None
     if restored:
+        run.address = fresh.agent  # the run before may have been another agent's
         run.place_address()
     if run.journal is not None:
         run.journal.note_beginning(run.state)
@@ -405,8 +406,10 @@ def read_result(run: Execution) -> RunResult[Any]:
     state, output = run.state, None
     if state.output is not None and state.outcome == "finished":
         output = run.wire.text(run.history[state.output])
-        if run.spec.output is not None:
-            output = run.spec.output.read(output)
+        try:
+            output = output if run.spec.output is None else run.spec.output.read(output)
+        except ValueError as error:  # the agent that reads it has another `output_type`
+            raise OutputError(f"the stored answer of {run.checkpoint_id!r} does not fit output_type: {error}") from None
     return RunResult(
         output=output,
         messages=_final_messages(run, Outcome(state.outcome)),

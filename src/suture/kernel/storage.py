@@ -303,8 +303,10 @@ def _begun_calls(state: RunState) -> tuple[str, ...]:
 async def compact_run(spec: Spec, name: str) -> None:
     """Store a conversation whose last run has finished as what it goes on from, and nothing of how it came there."""
     store: Any = spec.store
-    if store is None or not hasattr(store, "replace"):
-        raise ConfigError("a run is compacted in a checkpoint_store that knows `replace`, such as SQLiteStore")
+    if store is None or not hasattr(store, "replace") or not can_lease(store):
+        raise ConfigError(
+            "a run is compacted in a checkpoint_store that knows `replace` and leases, such as SQLiteStore"
+        )
     lease = RunLease(store, name)
     await lease.take()
     try:

@@ -14,6 +14,7 @@ import pytest
 from suture import ChatModelAgent, Message, ResumeError, RunBusyError, ToolCall, interrupt, recover, tool
 from suture._aio import run_to_the_end
 from suture.cli import main as cli
+from suture.errors import ConfigError, OutputError
 from suture.kernel import storage
 from suture.stores import Lease, MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
@@ -351,5 +352,32 @@ def test_recovery_takes_a_conversation_with_a_slash_in_its_id_for_what_it_is():
             await store.append(name, 0, records[:1])  # as a process left it that died in its first turn
         recovered = await recover([talker(store)], store)
         assert sorted(str(result.checkpoint_id) for result in recovered) == ["team/alice", "team/alice.b"]
+
+    asyncio.run(main())
+
+
+def test_an_input_without_a_key_can_be_read_by_another_process_and_what_is_no_key_is_refused():
+    async def main() -> None:
+        store, other = MemoryStore(), MemoryStore()
+        session = talker(store).session("u")
+        await session.run("one", key=None, streaming=1)
+        for key in (7, b"k", "caf\udce9"):
+            for work in (session.run("two", key=key), session.stream("two", key=key).__aenter__()):
+                with pytest.raises(ConfigError, match="the key of an input is a text"):
+                    await work
+        await other.append("u", 0, await store.load("u"))  # nothing is remembered of it
+        assert (await talker(other).session("u").run("two", key=None)).output == "answer 2"
+
+    asyncio.run(main())
+
+
+def test_a_stored_answer_of_another_output_type_is_an_error_that_says_so():
+    async def main() -> None:
+        store = MemoryStore()
+        await talker(store).session("u").run("one", key="k")
+        other = ChatModelAgent(model=ScriptedModel([]), output_type=dict[str, int], checkpoint_store=store)
+        for work in (other.session("u").result(), other.session("u").run("one", key="k")):
+            with pytest.raises(OutputError, match="the stored answer of 'u' does not fit output_type"):
+                await work
 
     asyncio.run(main())
