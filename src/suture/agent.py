@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from suture._aio import run_blocking
+from suture._aio import run_blocking, run_to_the_end
+from suture._text import replace_surrogates
 from suture.errors import ConfigError, ResumeError
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
 from suture.kernel.lifecycle import NOTHING, Begin, read_input
@@ -80,7 +81,7 @@ class RunOptions(ResumeOptions, total=False):
     """Keep the run in the agent's store under this id; a conversation that is there already goes on."""
     streaming: bool
     """Whether pieces of messages and results are sent as events."""
-    key: str
+    key: str | None
     """What this input is known by: a session does not run the same one twice."""
     language: str | None
     """Of the texts that Suture writes, for this run."""
@@ -263,7 +264,12 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         options = cast("RunOptions", {**options, "checkpoint_id": run})
         work = self._work(input, None if begins else run, NOTHING, answers, options, advance)
         task = work.begin(listens=False)
-        await asyncio.wait([task])
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            work.stop("now", recursive=True)
+            await run_to_the_end(asyncio.wait([task]))
+            raise
         task.result()
         if work.result is not None and work.result.error is not None:
             raise work.result.error
@@ -427,9 +433,9 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         run = Execution.new(
             spec,
             resolve_language(options.get("language") or self.language),
-            streaming=options.get("streaming", True),
+            streaming=bool(options.get("streaming", True)),
             session=dict(options.get("session") or {}),
-            key=options.get("key", ""),
+            key=options.get("key") or "",
         )
         run.deps = options.get("deps")
         run.options, run.tool_options = options.get("options") or {}, options.get("tool_options") or {}
@@ -440,7 +446,8 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
             if options.get("history"):
                 messages = [*read_input(spec.wire, list(options["history"])), *messages]  # pyright: ignore[reportTypedDictNotRequiredAccess]
             return Work(run, Begin(messages), go)
-        start = Begin(resumes=True, answer=answer, answers=answers or {})
+        asked = resumed.interrupts if isinstance(resumed, RunResult) else ()
+        start = Begin(resumes=True, answer=answer, asked=asked, answers=answers or {})
         if isinstance(resumed, str):
             run.checkpoint_id = resumed
         elif not isinstance(resumed, RunResult):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -554,6 +561,9 @@ def _check_options(options: RunOptions, answers: object) -> None:
     unknown = options.keys() - RunOptions.__annotations__.keys()
     if unknown:
         raise TypeError(f"an unexpected keyword argument: {min(unknown)!r}")
+    key: Any = options.get("key") or ""
+    if not isinstance(key, str) or key != replace_surrogates(key):
+        raise ConfigError(f"the key of an input is a text, without half characters, not {key!r}")
     mappings = {name: options.get(name) for name in ("session", "options", "tool_options")}
     for name, given in {**mappings, "answers": answers}.items():
         if given is not None and not isinstance(given, Mapping):

@@ -9,7 +9,7 @@ from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
 from suture.kernel import Outcome, Run, RunResult
 from suture.kernel.lifecycle import NOTHING, read_result
 from suture.kernel.run_state import Out
-from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, read_run
+from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, is_inside, read_run
 
 Status = Literal["new", "running", "waiting", "finished", "left"]
 """How a session stands: `left` is a run that a dead process left unfinished."""
@@ -44,15 +44,14 @@ class Session(Generic[Out]):
         What was left is finished first. With a `key=`, an input that was run under that key before, however long ago,
         is not run again: its result is returned. Without an input, only what was left is resumed.
         """
+        run = None if input is NOTHING else self.agent.stream(input, checkpoint_id=self.id, **options)
         async with self._turn() as lease:
             left = await self._finish_what_was_left(lease, options)
-            if input is NOTHING:
+            if run is None:
                 return left or await self.result()
-            key = options.get("key", "")
+            key = options.get("key")
             known = await find_run(self.agent.spec, self.id, key) if key else None
-            if known is not None:
-                return read_result(known)
-            return await self.agent.stream(input, checkpoint_id=self.id, **options).under(lease).result()
+            return read_result(known) if known is not None else await run.under(lease).result()
 
     @asynccontextmanager
     async def stream(self, input: Any, /, **options: Any) -> AsyncGenerator[Run[Out]]:  # noqa: A002 - the word for it
@@ -60,12 +59,13 @@ class Session(Generic[Out]):
 
         An input that was run under its `key=` before raises `ResumeError`: `run` with that key returns its result.
         """
+        new = self.agent.stream(input, checkpoint_id=self.id, **options)
         async with self._turn() as lease:
             await self._finish_what_was_left(lease, options)
-            key = options.get("key", "")
+            key = options.get("key")
             if key and await find_run(self.agent.spec, self.id, key) is not None:
                 raise ResumeError(f"the input with the key {key!r} was run already; session.run gives its result")
-            async with self.agent.stream(input, checkpoint_id=self.id, **options).under(lease) as run:
+            async with new.under(lease) as run:
                 yield run
 
     async def resume(
@@ -145,8 +145,8 @@ async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[Run
     known = set(runs)
     results: list[RunResult[Any]] = []
     for run_id in runs:
-        if any(run_id.startswith(f"{other}/") for other in known if other != run_id):
-            continue  # a run inside another one, which resumes it
+        if is_inside(run_id, known):
+            continue  # the run around it resumes it
         for agent in by_name.values():
             result = await _recover_one(agent, run_id, options)
             if result is not None:

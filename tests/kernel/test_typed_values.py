@@ -14,6 +14,7 @@ from suture.messages import AgenticMessage, FrozenMap, Message, Opaque, ServerTo
 from tests.kernel.registered import Access, Derived, Level, Money, Order, Point, Renamed, Size, Tag
 
 TEXT = st.text(max_size=5)
+PLAIN_KEYS = TEXT.filter(lambda text: text != "$type")  # that one is escaped; Hypothesis finds it in our code
 OFFSETS = st.timedeltas(timedelta(hours=-23, minutes=-59), timedelta(hours=23, minutes=59)).map(timezone)
 NAMED = st.builds(lambda zone, name: timezone(zone.utcoffset(None), name), OFFSETS, TEXT)
 ZONES = st.none() | st.just(UTC) | OFFSETS | NAMED
@@ -116,7 +117,7 @@ def test_what_is_stored_is_plain_data(value):
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | TEXT,
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(PLAIN_KEYS, inner, max_size=3),
     )
 )
 def test_plain_data_is_stored_as_it_is(value):

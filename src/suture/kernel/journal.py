@@ -198,6 +198,8 @@ def apply_record(run: Execution, record: Record, messages: list[Any]) -> None:  
         case Spent(usage):
             state.usage = run_state.add_usage(state.usage, _read(run, "usage", TokenUsage, usage))
         case Moved(version):
+            if version > VERSION:
+                raise ValueError("a newer release went on with the run")
             state.version = version
         case _:  # who wrote it, and when
             pass
@@ -358,11 +360,12 @@ class Journal:
     async def flush(self, step: str = "") -> None:
         """Write what was noted. When this returns it is safe, unless the journal is broken.
 
-        `step` says what of a call is written: that it starts, waits or ends.
+        `step` says what of a call is written: that it starts, waits or ends. Where it is broken no call starts.
         """
-        del step
         async with self._lock:
             if self.broken is not None:
+                if step == "start":
+                    raise self.broken
                 return
             try:
                 if self._unsure:  # that write was cancelled: a store writes all of it or nothing
@@ -433,14 +436,15 @@ def recall(run: Execution, store: Any, name: str) -> tuple[int, bytes, Snapshot]
     return recent if recent is not None and recent[2].state.wire == run.wire.name else None
 
 
-def replay(run: Execution, stored: Sequence[bytes], messages: list[Any]) -> None:
-    """Apply stored records to `run.state` and `messages`."""
-    for number, data in enumerate(stored):
+def replay(run: Execution, stored: Sequence[bytes], messages: list[Any], first: int = 0) -> None:
+    """Apply stored records, of which the first has this number, to `run.state` and `messages`."""
+    last = first + len(stored) - 1
+    for number, data in enumerate(stored, first):
         try:
             for record in decode_records(data, run.state.version):
                 apply_record(run, record, messages)
-            known = len(run.wire.calls(messages[-1])) if messages and number == len(stored) - 1 else 0
-            for name in run_state.OF_THE_TURN if number == len(stored) - 1 else ():
+            known = len(run.wire.calls(messages[-1])) if messages and number == last else 0
+            for name in run_state.OF_THE_TURN if number == last else ():
                 if any(not 0 <= index < known for index in getattr(run.state, name)):
                     raise ValueError(f"{name}: there is no such call")  # noqa: TRY301 - as any other fault
         except (ResumeError, SchemaVersionError):
@@ -478,6 +482,6 @@ def _read_version(data: bytes) -> Any:
     """Return the version that a record names; ours, if it names none."""
     try:
         plain: Any = _PLAIN_DECODER.decode(data)
-        return plain[0][1] if plain[0][0] == "began" else VERSION
+        return next((change[1] for change in plain if change[0] in ("began", "version")), VERSION)
     except Exception:  # noqa: BLE001 - it is not a record at all
         return VERSION

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from suture._aio import LOG, run_to_the_end, settle
-from suture.errors import ConfigError, InputError, ResumeError, RunError, SutureError
+from suture.errors import ConfigError, InputError, OutputError, ResumeError, RunError, SutureError
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.config import Component, notify
 from suture.kernel.loop import Standing, await_hook, cut_short
@@ -36,6 +36,8 @@ class Begin(msgspec.Struct, frozen=True):
     resumes: bool = False
     answer: Any = NOTHING
     """The answer to the one interrupt that the run waits for."""
+    asked: Sequence[Interrupt] = ()
+    """What the result waits for that is resumed: by now the run may wait for something else."""
     answers: Mapping[str, Any] = FrozenMap()
     """Answers by interrupt id or call id."""
     snapshot: Snapshot | None = None
@@ -113,7 +115,8 @@ def _reopen_calls(run: Execution) -> None:
     for index, call in enumerate(run.last_calls()):
         tool = run.tools.get(call.name)
         if tool is not None and tool.idempotent:
-            state.causes.pop(index, None)
+            if index in state.causes:
+                run.drop("causes", [index])
         elif index in state.started and index not in state.ended:
             state.causes.setdefault(index, Cause.UNKNOWN)
 
@@ -148,9 +151,6 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     fresh, old = run.fresh_state, run.state
     if restored:  # the open calls of the last run are answered, each by its cause
         if old.phase in ("after", "tools") and len(run.history) and old.turn:
-            for index in old.started:
-                if index not in old.ended:
-                    old.causes.setdefault(index, Cause.UNKNOWN)
             run.history = run.history.extend(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
         if old.partial is not None:
             run.history = run.history.extend(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
@@ -159,6 +159,7 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     run.history = run.history.extend(start.messages) if restored else History(start.messages)
     run.output_message = None
     if restored:
+        run.address = fresh.agent  # the run before may have been another agent's
         run.place_address()
     if run.journal is not None:
         run.journal.note_beginning(run.state)
@@ -221,7 +222,9 @@ def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
     if state.outcome == "finished":
         name = f"checkpoint {run.checkpoint_id!r}" if run.checkpoint_id else "the run"
         raise ResumeError(f"{name} has finished; to continue the conversation, run the agent with this checkpoint_id")
-    if start.answer is not NOTHING:
+    if start.answer is not NOTHING and len(start.asked) == 1:
+        answers[start.asked[0].id] = start.answer
+    elif start.answer is not NOTHING:
         if not waiting:
             raise ResumeError("this run does not wait for an answer; to go on where it stopped, resume it without one")
         if len(waiting) > 1:
@@ -380,6 +383,8 @@ def note_waiting(run: Execution, waiting: Sequence[Waiting]) -> None:
     """Store what interrupts ask, what they keep, and what kind of answer they take."""
     for item in waiting:
         asked = item.interrupt
+        if asked.id in run.state.answers:  # that was given for something else than is asked now
+            run.drop("answers", [asked.id])
         run.put("asked", {asked.id: item.terms})
         run.put("infos", {asked.id: [run.spec.shown(asked.info), asked.name, list(asked.run_path)]})
         if item.state is not None:
@@ -401,8 +406,10 @@ def read_result(run: Execution) -> RunResult[Any]:
     state, output = run.state, None
     if state.output is not None and state.outcome == "finished":
         output = run.wire.text(run.history[state.output])
-        if run.spec.output is not None:
-            output = run.spec.output.read(output)
+        try:
+            output = output if run.spec.output is None else run.spec.output.read(output)
+        except ValueError as error:  # the agent that reads it has another `output_type`
+            raise OutputError(f"the stored answer of {run.checkpoint_id!r} does not fit output_type: {error}") from None
     return RunResult(
         output=output,
         messages=_final_messages(run, Outcome(state.outcome)),

@@ -257,7 +257,7 @@ class Rejected(Exception):
     """A call was not approved; the text is for the model."""
 
 
-class Approval(msgspec.Struct, frozen=True):
+class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An answer to a tool that asks for approval: yes or no, and why.
 
     >>> Approval.of({"approved": False, "reason": "too dear"})
@@ -284,8 +284,8 @@ def check_answer(address: str, terms: str, data: Any) -> None:
     if expects == "approval":
         if Approval.of(data) is None:
             raise ResumeError(
-                f"{address} asks for approval: answer True, False or {{'approved': …, 'reason': …}}, "
-                f"not {type(data).__name__}"
+                f"{address} asks for approval: answer True, False or {{'approved': …, 'reason': …}}, and nothing else; "
+                f"this is {f'a mapping of {sorted(data)}' if isinstance(data, dict) else type(data).__name__}"
             )
         return
     kinds = _EXPECTED.get(expects)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from suture._text import replace_surrogates
 from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
 from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, OutputRule
@@ -327,7 +328,7 @@ class Execution:
 
     def error_text(self, error: BaseException | None) -> str:
         """Return an error as an event may show it."""
-        return "" if error is None else str(self.spec.shown(describe_error(error)))
+        return "" if error is None else replace_surrogates(str(self.spec.shown(describe_error(error))))
 
 
 def is_cancelled(run: Execution) -> bool:
@@ -388,7 +389,19 @@ class _Stored(MutableMapping[str, Any]):
 class Frame(RunContext[Any]):
     """Where in a run code stands (the turn, the spot in it, and whose code it is), and what code there is given."""
 
-    __slots__ = ("call_id", "counts", "own_values", "owner", "request", "run", "sender", "spot", "tool", "turn")
+    __slots__ = (
+        "call_id",
+        "counts",
+        "has_run",
+        "own_values",
+        "owner",
+        "request",
+        "run",
+        "sender",
+        "spot",
+        "tool",
+        "turn",
+    )
 
     deps: Any = property(attrgetter("run.deps"))
     values: Any = property(lambda self: _Stored(self.run, "values", self.own_values))
@@ -420,6 +433,8 @@ class Frame(RunContext[Any]):
         """How many interrupts, and runs of agents, each owner has had at each place."""
         self.request: Any = None
         """The tool call, as the model made it."""
+        self.has_run = False
+        """Whether the tool of the call has come to its end; what stands around it may still be at work."""
         self.sender: Any = None
         """Who sends the events of the model or tool call, if anybody listens."""
         self.own_values: dict[str, Any] | None = {} if spot.__class__ is int else None

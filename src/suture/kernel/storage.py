@@ -7,10 +7,11 @@ the same machine need not wait for that: it sees that the holder is dead.
 import asyncio
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
+from zlib import crc32
 
 from suture._aio import LOG, run_to_the_end
 from suture.errors import ConfigError, ResumeError, RunBusyError
@@ -40,7 +41,7 @@ class RunLease:
 
     def __init__(self, store: Any, run: str, seconds: float = SECONDS) -> None:
         self.store, self.run, self.seconds = store, run, seconds
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{_birth(os.getpid())}:{os.urandom(4).hex()}"
+        self.owner = f"{_machine()}:{os.getpid()}:{_birth(os.getpid())}:{os.urandom(4).hex()}"
         self._beat: asyncio.TimerHandle | None = None
         self._renewal: asyncio.Task[None] | None = None
 
@@ -80,6 +81,7 @@ class RunLease:
             self._beat.cancel()
         if self._renewal is not None:
             self._renewal.cancel()
+            await asyncio.wait([self._renewal])  # what it still takes is given back as well
         try:
             await self.store.release(self.run, self.owner)
         except Exception:  # noqa: BLE001 - it runs out by itself
@@ -97,6 +99,8 @@ class RunLease:
     async def _renew(self) -> None:
         try:
             held = await self.store.renew(self.run, self.owner, self.seconds)
+            if not held:  # this process slept, or a clock jumped: unless somebody else came, nothing is lost
+                held = await self.store.acquire(self.run, self.owner, self.seconds)
         except Exception:  # noqa: BLE001 - the next one may work; a lost lease is noticed by the next write
             LOG.warning("the lease of run %r was not renewed", self.run, exc_info=True)
             held = True
@@ -104,6 +108,15 @@ class RunLease:
             self._schedule()
         else:
             LOG.warning("the lease of run %r is lost; its next write will fail", self.run)
+
+
+def _machine() -> str:
+    """Return what tells this machine from others, whose hosts may have the same name; in a container, that of both."""
+    for path in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):  # the first one outlives a reboot
+        with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123 - `pathlib` loads much
+            if name := file.read().strip():
+                return f"{socket.gethostname()}-{crc32(name):08x}"
+    return socket.gethostname()
 
 
 def _birth(process: int) -> str:
@@ -116,7 +129,7 @@ def _birth(process: int) -> str:
 def is_dead(owner: str) -> bool:
     """Tell whether the holder of a lease is a process of this machine that is gone."""
     host, process, birth, _ = (*owner.split(":"), "", "", "", "")[:4]
-    if host != socket.gethostname() or not process.isdigit():
+    if host != _machine() or not process.isdigit():
         return False
     try:
         os.kill(int(process), 0)
@@ -162,7 +175,7 @@ async def _read_journal(run: Execution, journal: Journal) -> bool:
             journal.count, journal.last = length + len(tail) - 1, tail[-1]
             if len(tail) > 1:
                 messages: list[Any] = list(run.history)
-                replay(run, tail[1:], messages)
+                replay(run, tail[1:], messages, length)
                 run.history = as_history(run.history, messages)
             return True
     stored = await store.load(name, 0)
@@ -176,6 +189,18 @@ async def _read_journal(run: Execution, journal: Journal) -> bool:
     else:
         run.state = given
     return bool(stored)
+
+
+def is_inside(name: str, runs: Container[str]) -> bool:
+    """Tell whether a journal belongs to one of these runs: an agent's inside it, or what an engine keeps beside it.
+
+    >>> is_inside("talk/0123456789abcdef.1.0.helper", ["talk"]), is_inside("talk/another", ["talk"])
+    (True, False)
+    """
+    outer, _, place = name.rpartition("/")
+    run_id, dot, _ = place.partition(".")
+    is_nested = len(run_id) == 16 and dot and not run_id.strip("0123456789abcdef")
+    return outer in runs and bool(is_nested or place in ("answers", "live"))
 
 
 async def read_run(spec: Spec, name: str) -> Execution | None:
@@ -207,8 +232,8 @@ def _read_stages(spec: Spec, name: str, records: Sequence[bytes]) -> Iterator[tu
     """Yield a stored run, and its messages, as it stood behind each of its records."""
     run, messages = Execution(spec, RunState()), list[Any]()
     run.checkpoint_id = name
-    for record in records:
-        replay(run, [record], messages)
+    for number, record in enumerate(records):
+        replay(run, [record], messages, number)
         yield run, messages
 
 
@@ -243,25 +268,28 @@ async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
     if not isinstance(position, int) or position < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"a run is forked behind its first record: position is 1 or more, not {position!r}")
     run = Execution(spec, RunState())
+    run.checkpoint_id = name
     replay(run, (await store.load(name, 0))[:position], [])
-    new_id = await _fork_journal(store, name, position, new_name)
-    begun = _begun_calls(run.state)
-    if not begun:
-        return
-    names, ids = {name: new_name}, {name: new_id}
-    for other in sorted(await store.runs(), key=len):  # whoever is inside another comes behind it
+    new, begun = (new_name, new_run_id()), _begun_calls(run.state)
+    forks: dict[str, tuple[str, str]] = {}
+    for other in sorted(await store.runs(), key=len) if begun else ():  # whoever is inside another comes behind it
         outer, _, place = other.rpartition("/")
-        if outer in names and (outer != name or place.startswith(begun)):
-            names[other] = f"{names[outer]}/{ids[outer]}.{place.partition('.')[2]}"
-            ids[other] = await _fork_journal(store, other, len(await store.load(other, 0)), names[other])
+        # Where `name` is a fork itself, the run that had begun a call may be the one that it was forked from.
+        around = new if place.startswith(begun) else forks.get(outer)
+        if around is not None:
+            forks[other] = f"{around[0]}/{around[1]}.{place.partition('.')[2]}", new_run_id()
+            await _fork_journal(store, other, len(await store.load(other, 0)), *forks[other])
+    await _fork_journal(store, name, position, *new)  # the last one: half a fork is none that anybody would resume
 
 
-async def _fork_journal(store: Any, name: str, position: int, new_name: str) -> str:
-    """Fork one journal; return the id of the new run."""
-    run_id = new_run_id()
+async def _fork_journal(store: Any, name: str, position: int, new_name: str, run_id: str) -> None:
+    """Fork one journal, for a run that has an id of its own."""
     await store.fork(name, position, new_name)
-    await store.append(new_name, position, [encode_records([Changed({"run_id": run_id, "driver": ""})])])
-    return run_id
+    try:
+        await store.append(new_name, position, [encode_records([Changed({"run_id": run_id, "driver": ""})])])
+    except BaseException:
+        await run_to_the_end(store.delete(new_name))  # it would do things again as the run that it was forked from
+        raise
 
 
 def _begun_calls(state: RunState) -> tuple[str, ...]:
@@ -275,8 +303,10 @@ def _begun_calls(state: RunState) -> tuple[str, ...]:
 async def compact_run(spec: Spec, name: str) -> None:
     """Store a conversation whose last run has finished as what it goes on from, and nothing of how it came there."""
     store: Any = spec.store
-    if store is None or not hasattr(store, "replace"):
-        raise ConfigError("a run is compacted in a checkpoint_store that knows `replace`, such as SQLiteStore")
+    if store is None or not hasattr(store, "replace") or not can_lease(store):
+        raise ConfigError(
+            "a run is compacted in a checkpoint_store that knows `replace` and leases, such as SQLiteStore"
+        )
     lease = RunLease(store, name)
     await lease.take()
     try:
@@ -285,8 +315,10 @@ async def compact_run(spec: Spec, name: str) -> None:
         if run is None or run.state.outcome != "finished":
             raise ResumeError(f"{name!r} has not finished: its journal is needed to go on with it")
         await store.replace(name, length, [Journal(run, store, "").write_whole()], owner=lease.owner)
-        for other in await store.runs():
-            if other.startswith(f"{name}/"):  # calls that have ended need no journals of agents inside
+        family = {name}
+        for other in sorted(await store.runs(), key=len):
+            if is_inside(other, family):  # calls that have ended need no journals of agents inside
+                family.add(other)
                 await store.delete(other)
     finally:
         await run_to_the_end(lease.give_back())

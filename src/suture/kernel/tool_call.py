@@ -75,12 +75,14 @@ class CalledTool:
         try:
             if not self.streams:
                 value = await self.endpoint(argument, **call.options)
+                frame.has_run = True
                 return ToolResult((TextPart(value),)) if value.__class__ is str else value
             sink = call.sink or Collector()
             await sink.open()
             async with closing(self.endpoint(argument, **call.options)) as stream:
                 async for piece in stream:
                     await sink.write(text_result(piece) if piece.__class__ is str else piece)
+            frame.has_run = True
             return await sink.close()
         except (ToolArgumentsError, Rejected) as error:
             return error_result(str(error))
@@ -255,12 +257,12 @@ def begin_calls(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -
 
 
 async def write_beginning(run: Execution, begun: Sequence[int]) -> None:
-    """Write that calls begin, before they do anything. If that is cancelled, none of them has begun."""
+    """Write that calls begin, before they do anything. If that fails or is cancelled, none of them has begun."""
     if begun and run.journal is not None:
         run.journal.note_entries("started", dict.fromkeys(begun, True))
         try:
             await run.journal.flush("start")
-        except asyncio.CancelledError:
+        except (Exception, asyncio.CancelledError):
             run.drop("started", begun)
             raise
 
@@ -353,6 +355,8 @@ def _fail(
     cause = error
     if isinstance(error, asyncio.CancelledError):
         if is_cancelled(run):
+            if frame.has_run:  # it was not stopped: only what was to become of its result is not known
+                run.put("causes", {int(frame.spot): Cause.UNKNOWN})
             raise error
         error = ComponentCancelledError(f"{frame.tool} cancelled its own work, though nobody cancelled the run")
         error.__cause__ = cause
@@ -511,7 +515,7 @@ def _send_settled(run: Execution, call: Call, index: int, result: ToolResult, *,
 def answer_calls(run: Execution, calls: Sequence[Call], default: Cause | None) -> list[Any]:
     """Return the messages that answer the calls, in call order; calls without any result say why.
 
-    Where `default` is `None`, calls that nothing is known about stay open.
+    Of one that began nobody knows more. Where `default` is `None`, calls that nothing is known about stay open.
     """
     messages: list[Any] = []
     for index, call in enumerate(calls):
@@ -521,7 +525,7 @@ def answer_calls(run: Execution, calls: Sequence[Call], default: Cause | None) -
             run.ids[id(message)] = (message, f"{run.address}/{run.state.turn}/{index}")
             messages.append(message)
             continue
-        cause = run.state.causes.get(index, default)
+        cause = run.state.causes.get(index, Cause.UNKNOWN if index in run.state.started else default)
         if cause is not None:
             messages += explain(run, call, cause)
     return messages

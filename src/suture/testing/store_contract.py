@@ -147,6 +147,25 @@ class StoreContract(ABC):
             same(getattr(await another.lease("run"), "owner", ""), owner)
             ensure(not await store.acquire("run", "x", 3600))
 
+    @with_store
+    async def test_a_lease_is_for_its_owner_and_for_all_that_is_nested_in_the_run(self, store: Store) -> None:
+        """Who asks without waiting has no place, and who has one keeps it; to ask again renews."""
+        for run in ("a", "a/b"):
+            await store.append(run, 0, [b"0"])
+        ensure(await store.acquire("a", "one", 60))
+        for owner, queue in (("two", False), ("three", True), ("three", False), ("two", False)):
+            ensure(not await store.acquire("a", owner, 3600, queue=queue))
+        await refused(store.replace("a", 1, [b"new"], owner="two"), LeaseError)
+        same((await store.expire(0), sorted(await store.runs())), (0, ["a", "a/b"]))
+        ensure(await store.acquire("a", "one", 9000))
+        lease = await store.lease("a")
+        ensure(lease and lease.owner == "one" and lease.seconds > 3600)
+        await store.release("a", "nobody")
+        for owner, holder in (("one", "three"), ("three", "")):
+            await store.release("a", owner)
+            same(getattr(await store.lease("a"), "owner", ""), holder)
+        same(await store.expire(0), 2)
+
     # --- several at once --------------------------------------------------------------------------
 
     @with_store

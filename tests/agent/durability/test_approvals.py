@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 import suture
-from suture import Message, Outcome, tool
+from suture import ChatModelAgentMiddleware, Message, Outcome, ResumeError, tool
 from suture.stores import DamagedJournalError, EncryptedStore, MemoryStore
 from tests.agent.durability.scenes import REJECTED, WIRES, AnyStore, acceptable, make, play, results, turn
+from tests.agent.durability.small_tools import pay
 
 
 @pytest.mark.parametrize(
@@ -152,5 +153,69 @@ def test_a_call_whose_record_was_tampered_with_is_not_run():
                     await agent.resume("k", True)
         assert len(records) > 1
         assert ran == []
+
+    play(scene())
+
+
+def test_an_approval_of_other_arguments_does_not_hold_however_the_run_is_resumed(store: AnyStore):
+    paid: list[str] = []
+    price = ["5"]
+
+    class Prices(ChatModelAgentMiddleware[Any]):
+        async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
+            return await proceed(suture.replace(call, arguments=f'{{"amount": {price[0]}}}'))
+
+    @tool(requires_approval=True)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(str(amount))
+        return f"paid {amount}"
+
+    agent, _ = make([turn(("c1", "pay", {"amount": 1})), "done"], pay, middlewares=[Prices()], checkpoint_store=store)
+
+    async def scene():
+        await agent.run("go", checkpoint_id="k")
+        price[0] = "5000"
+        for answers in ({"c1": True}, None, None):
+            asked = await agent.resume("k", answers=answers)
+            assert asked.outcome is Outcome.INTERRUPTED
+            assert asked.interrupts[0].info["arguments"] == '{"amount": 5000}'
+            assert paid == []
+        done = await agent.resume("k", False)
+        assert (done.output, paid) == ("done", [])
+
+    play(scene())
+
+
+def test_an_answer_with_more_in_it_than_an_approval_is_refused():
+    """Whoever writes other arguments into it must not learn from the bank that they were not heard."""
+    agent, _ = make([turn(("c1", "pay")), "done"], pay, checkpoint_store=MemoryStore())
+
+    async def scene():
+        paused = await agent.run("go", checkpoint_id="k")
+        with pytest.raises(ResumeError, match=r"and nothing else; this is a mapping of \['approved', 'arguments'\]"):
+            await agent.resume(paused, {"approved": True, "arguments": {"amount": 1}})
+        assert (await agent.resume(paused, {"approved": True, "reason": "fine"})).output == "done"
+
+    play(scene())
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_an_answer_to_an_old_result_is_not_taken_for_one_to_a_new_question(store: AnyStore, again: bool):
+    replies = [turn(("c1", "pay")), turn(("c1", "pay")), "done"]
+    agent, _ = make(replies, pay, checkpoint_store=store)
+
+    async def scene():
+        first = await agent.run("go", checkpoint_id="k")
+        second = await agent.resume(first, True)
+        assert second.outcome is Outcome.INTERRUPTED
+        if again:  # as somebody does who pressed the button twice
+            third = await agent.resume(first, True)
+            assert (third.outcome, third.interrupts) == (Outcome.INTERRUPTED, second.interrupts)
+        else:
+            with pytest.raises(ResumeError, match="already answered differently"):
+                await agent.resume(first, False)
+        assert len(results((await agent.session("k").result()).messages)) == 1
+        assert (await agent.resume(second, True)).output == "done"
 
     play(scene())

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 import suture
-from suture import Outcome, tool
+from suture import ConfigError, Outcome, tool
 from suture.events import ToolFinished, ToolStarted, ToolWaiting
 from suture.stores import MemoryStore
-from tests.agent.durability.scenes import UNKNOWN, WIRES, make, names, play, results, seen, turn
+from tests.agent.durability.scenes import UNKNOWN, WIRES, make, names, play, results, seen, start, turn
 
 
 async def copied(store: MemoryStore) -> MemoryStore:
@@ -188,6 +188,20 @@ def test_half_a_character_in_a_tools_output_does_not_harm_the_run(wire: str):
     play(scene())
 
 
+def test_half_a_character_in_an_error_does_not_keep_a_failed_run_from_being_stored():
+    def reply(_: Any) -> str:
+        raise FileNotFoundError("caf\udce9.txt")
+
+    async def scene():
+        agent, _ = make(reply, checkpoint_store=MemoryStore())
+        with pytest.raises(FileNotFoundError):
+            await agent.run("go", checkpoint_id="k")
+        stored = await agent.session("k").result()
+        assert str(stored.error) == "FileNotFoundError: caf\ufffd.txt"
+
+    play(scene())
+
+
 def test_an_interrupt_in_a_task_group_of_a_tool_is_asked_and_answered():
     @tool
     async def both() -> str:
@@ -208,5 +222,51 @@ def test_an_interrupt_in_a_task_group_of_a_tool_is_asked_and_answered():
         assert [waiting.info for waiting in paused.interrupts] == ["May I?"]
         done = await agent.resume(paused, "yes")
         assert results(done.messages) == [("c1", "yes and worked")]
+
+    play(scene())
+
+
+@pytest.mark.parametrize("ends", ["cancelled", "interrupted", "failed"])
+def test_a_call_that_began_before_a_crash_is_unknown_in_every_later_result(ends: str):
+    async def scene():
+        till, stuck = Till(), asyncio.Event()
+
+        @tool
+        async def stop() -> str:
+            """Never come to a result."""
+            if ends == "failed":
+                raise ConfigError("the tool is wired wrongly")
+            if ends == "interrupted":
+                await suture.interrupt("?")
+            stuck.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        calls = turn(("c1", "backup"), ("c2", "stop"))
+        agent, _ = make([calls], *till.tools, stop, sequential=True, checkpoint_store=till.store)
+        first = asyncio.create_task(agent.run("go", checkpoint_id="k"))
+        while not till.left:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait([first])
+        stuck.clear()
+        there, _ = make(["done"], *till.tools, stop, sequential=True, checkpoint_store=till.left[0])
+        run = there.stream(resume="k")
+        if ends == "cancelled":
+            waiting = start(run)
+            await stuck.wait()
+            result: Any = await run.cancel()
+            await waiting
+        elif ends == "failed":
+            with pytest.raises(ConfigError, match="wired wrongly"):
+                await run.result()
+            result = run.final_result
+        else:
+            result = await run.result()
+        assert result.outcome.value == ends
+        elsewhere, _ = make(["done"], *till.tools, stop, checkpoint_store=await copied(till.left[0]))
+        stored = await elsewhere.session("k").result()
+        assert results(stored.messages) == results(result.messages)
+        assert results(stored.messages)[0] == ("c1", UNKNOWN.format("backup", "c1"))
 
     play(scene())

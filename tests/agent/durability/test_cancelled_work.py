@@ -9,7 +9,8 @@ import pytest
 
 import suture
 from suture import ChatModelAgent, ChatModelAgentMiddleware, Delta, Message, Outcome, tool
-from suture.stores import MemoryStore
+from suture.middleware import ToolReduction
+from suture.stores import MemoryBackend, MemoryStore
 from suture.wires import get_chat_wire
 from tests.agent.durability.scenes import (
     MALFORMED,
@@ -352,5 +353,47 @@ def test_a_hook_that_is_cancelled_leaves_the_history_before_it(store: AnyStore):
         assert (result.outcome, roles(result.messages), model.requests) == (Outcome.CANCELLED, ["user"], [])
         done = await agent.run("next", checkpoint_id="k")
         assert [said(message) for message in done.messages] == ["go", "next", "done"]
+
+    play(scene())
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_call_whose_result_is_being_saved_is_not_told_to_have_been_stopped(store: AnyStore, streams: bool):
+    saving = asyncio.Event()
+
+    class Slow(MemoryBackend):
+        async def write(self, path: str, content: str | bytes) -> None:
+            saving.set()
+            await asyncio.Event().wait()
+
+        async def write_stream(self, path: str, chunks: Any) -> int:
+            await self.write(path, "")
+            return 0
+
+    @tool
+    async def pay() -> str:
+        """Pay."""
+        return "paid " * 100
+
+    @tool(name="pay")
+    async def pay_slowly() -> AsyncIterator[str]:
+        """Pay."""
+        for _ in range(100):
+            yield "paid "
+
+    agent, _ = make(
+        [turn(("c1", "pay")), "done"],
+        pay_slowly if streams else pay,
+        middlewares=[ToolReduction(Slow(), max_length_for_trunc=100)],
+        checkpoint_store=store,
+    )
+
+    async def scene():
+        run = agent.stream("go", checkpoint_id="k")
+        waiting = start(run)
+        await saving.wait()
+        result = await run.cancel()
+        await waiting
+        assert results(result.messages) == [("c1", UNKNOWN.format("pay", "c1"))]
 
     play(scene())

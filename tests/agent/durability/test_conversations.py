@@ -23,7 +23,7 @@ from tests.agent.durability.scenes import (
     start,
     turn,
 )
-from tests.agent.durability.small_tools import ask, work
+from tests.agent.durability.small_tools import ask, pay, work
 
 
 def test_a_question_can_interrupt_and_be_resumed_on_a_conversation_that_went_on(store: AnyStore):
@@ -204,5 +204,19 @@ def test_a_checkpoint_id_without_a_store_is_an_error_that_says_so():
         with pytest.raises(suture.ConfigError, match="checkpoint_store"):
             await agent.run("go", checkpoint_id="k")
         assert model.requests == []
+
+    play(scene())
+
+
+def test_an_agent_that_goes_on_with_the_conversation_of_another_is_answered_once(store: AnyStore):
+    first, _ = make(["hello"], checkpoint_store=store)
+    second, _ = make([turn(("c1", "pay")), "done"], pay, name="b", checkpoint_store=store)
+
+    async def scene():
+        await first.run("hi", checkpoint_id="k")
+        paused = await second.run("pay", checkpoint_id="k")
+        assert [asked.id for asked in paused.interrupts] == ["b#2/1/0/approval/0"]
+        done = await second.resume(paused, True)
+        assert (done.output, results(done.messages)) == ("done", [("c1", "paid")])
 
     play(scene())

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from suture import ChatModelAgent, RunContext, tool
-from suture.errors import ConfigError, ResumeError, RunBusyError
-from suture.stores import SQLiteStore
+from suture.errors import ConfigError, ResumeError, RunBusyError, SchemaVersionError
+from suture.stores import MemoryStore, SQLiteStore, StoreError
 from suture.testing import ScriptedModel
 from tests.agent.durability.scenes import play, turn
 
 
-def make(store: SQLiteStore, keys: list[str]) -> ChatModelAgent[str]:
+def make(store: MemoryStore | SQLiteStore, keys: list[str]) -> ChatModelAgent[str]:
     @tool
     async def post(ctx: RunContext[Any]) -> str:
         """Have an effect."""
@@ -72,14 +72,14 @@ def test_agents_inside_go_on_in_a_fork_where_they_stood(tmp_path: Path):
         paused = await agent.run("go", checkpoint_id="run")
         before = list(keys)
         place = (await agent.checkpoints("run"))[-1].position
-        for fork in ("one", "two"):
-            await agent.fork("run", place, fork)
+        for old, fork in (("run", "one"), ("run", "two"), ("two", "three")):
+            await agent.fork(old, place, fork)
             done = await agent.resume(fork, answers={paused.interrupts[0].id: fork})
             assert done.output == f"said {fork}"
         assert (await agent.resume("run", "none")).output == "said none"
         assert [key for key in keys if key.endswith(" 1")] == before[:1]  # what had ended is not done again
         again = [key for key in keys[len(before) :] if key.endswith(" 2")]
-        assert len(set(again)) == len(again) == 3  # each is a run of its own
+        assert len(set(again)) == len(again) == 4  # each is a run of its own
 
     with SQLiteStore(tmp_path / "runs.db") as store:
         play(scene())
@@ -161,3 +161,65 @@ def test_what_has_not_finished_is_not_compacted(tmp_path: Path):
 def test_a_run_is_not_forked_before_it_has_begun(tmp_path: Path, position: Any):
     with SQLiteStore(tmp_path / "runs.db") as store, pytest.raises(ConfigError, match="1 or more"):
         play(make(store, []).fork("run", position, "fork"))
+
+
+def test_to_compact_a_conversation_leaves_those_alone_whose_ids_begin_like_its_own(tmp_path: Path):
+    async def scene() -> None:
+        agent = make(store, [])
+        await agent.run("go", checkpoint_id="talk")
+        await agent.fork("talk", (await agent.checkpoints("talk"))[-1].position, "talk/another way")
+        await agent.run("on", checkpoint_id="talk/another way")
+        await agent.compact("talk")
+        stored = await agent.session("talk/another way").result()
+        assert [message.content for message in stored.messages if message.role == "user"] == ["go", "on"]
+
+    with SQLiteStore(tmp_path / "runs.db") as store:
+        play(scene())
+
+
+def test_a_run_that_cannot_be_read_is_named_when_it_is_forked_or_listed(tmp_path: Path):
+    async def scene() -> None:
+        agent = make(store, [])
+        await agent.run("go", checkpoint_id="run")
+        count = len(await store.load("run"))
+        await store.append("run", count, [b"no record"])
+        for work in (agent.fork("run", count + 1, "fork"), agent.checkpoints("run"), agent.resume("run")):
+            with pytest.raises(SchemaVersionError, match=f"checkpoint 'run' cannot be read at record {count} "):
+                await work
+
+    with SQLiteStore(tmp_path / "runs.db") as store:
+        play(scene())
+
+
+@pytest.mark.parametrize("fails", [1, 2])
+def test_a_fork_that_fails_leaves_nothing_that_could_be_resumed(fails: int):
+    class Full(MemoryStore):
+        fails = -1
+
+        async def append(self, run: str, first: int, records: Any, **options: Any) -> None:
+            self.fails -= 1
+            if self.fails == 0:
+                raise StoreError("the disk is full")
+            await super().append(run, first, records, **options)
+
+    async def scene() -> None:
+        store = Full()
+        agent = make(store, [])
+        outer = ChatModelAgent(
+            name="outer",
+            model=ScriptedModel(
+                lambda messages: "done" if messages[-1].role == "tool" else turn(("o1", "helper", {"request": "go"}))
+            ),
+            tools=[agent.as_tool(name="helper", description="Helps.")],
+            checkpoint_store=store,
+        )
+        await outer.run("go", checkpoint_id="run")
+        place = next(at for at, _, phase, *_ in await outer.checkpoints("run") if phase == "tools")
+        store.fails = fails
+        with pytest.raises(StoreError, match="the disk is full"):
+            await outer.fork("run", place, "fork")
+        assert await outer.session("fork").status() == "new"
+        await outer.fork("run", place, "fork")
+        assert (await outer.resume("fork")).output == "done"
+
+    play(scene())

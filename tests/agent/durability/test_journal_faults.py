@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import suture
-from suture import Outcome
+from suture import Outcome, RunContext, tool
 from suture.stores import MemoryStore, StoreError
 from tests.agent.durability.scenes import STOPPED, UNKNOWN, WIRES, acceptable, make, play, results, seen, turn
 from tests.agent.durability.victim import SCRIPTS, Cast, Counted
@@ -185,3 +185,30 @@ def test_a_store_that_fails_at_any_write_ends_the_run_with_its_error(scene: str,
             await at(place)
 
     play(sweep())
+
+
+@pytest.mark.parametrize("calls", [2, 5])
+def test_an_approved_call_whose_beginning_is_not_stored_does_not_run(calls: int):
+    """Also if it is the write of the call beside it that failed: no later one is made."""
+    ran: list[str] = []
+
+    @tool(requires_approval=True)
+    async def pay(ctx: RunContext[Any]) -> str:
+        """Pay."""
+        ran.append(ctx.call_id)
+        return "paid"
+
+    ids = [f"c{number}" for number in range(calls)]
+    store = Faulty()
+    agent, _ = make([turn(*[(call_id, "pay") for call_id in ids]), "done"], pay, checkpoint_store=store)
+
+    async def scene():
+        await agent.run("go", checkpoint_id="k")
+        store.at, store.fault = store.count + 2, "full"  # after the answers
+        with pytest.raises(StoreError, match="the disk is full"):
+            await agent.resume("k", answers=dict.fromkeys(ids, True))
+        assert ran == []
+        assert (await agent.resume("k")).output == "done"
+        assert sorted(ran) == ids
+
+    play(scene())

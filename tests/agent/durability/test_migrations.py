@@ -72,3 +72,15 @@ def test_a_version_that_nothing_migrates_is_an_error_that_names_it():
             await make(await stop_in_an_older_release()).resume("k", True)
 
     play(scene())
+
+
+@pytest.mark.parametrize("record", [[["version", VERSION + 1], ["new", 7]], [["by", "x"], ["version", VERSION + 1]]])
+def test_a_run_that_a_newer_release_went_on_with_is_an_error_that_names_the_version(record: list[Any]):
+    async def scene() -> None:
+        store = MemoryStore()
+        await make(store).run("go", checkpoint_id="k")
+        await store.append("k", len(await store.load("k")), [msgspec.msgpack.encode(record)])
+        with pytest.raises(SchemaVersionError, match=f"has version {VERSION + 1}; this release reads"):
+            await make(store).resume("k", True)
+
+    play(scene())

@@ -1,5 +1,6 @@
 """An agent inside an agent inside an agent can interrupt; it is answered through the outermost checkpoint."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -7,8 +8,10 @@ import pytest
 import suture
 from suture import ChatModelAgent, ChatModelAgentMiddleware, Outcome, tool
 from suture.events import Interrupted, MessageFinished, ModelStarted, ToolFinished, ToolStarted
+from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 from tests.agent.durability.scenes import (
+    CANCELED,
     WIRES,
     AnyStore,
     acceptable,
@@ -20,6 +23,7 @@ from tests.agent.durability.scenes import (
     roles,
     said,
     seen,
+    start,
     turn,
 )
 
@@ -345,5 +349,38 @@ def test_a_tool_of_a_nested_agent_that_finished_is_not_run_again_when_the_outer_
         assert trail.effects == [("w", "worked"), ("q", "yes")]
         assert len(inner_model.requests) == 2
         assert results(done.messages) == [("o1", "inner done"), ("o2", "q: yes")]
+
+    play(scene())
+
+
+def test_an_agent_inside_that_was_stopped_and_waits_after_a_resume_is_stored_as_waiting(store: AnyStore):
+    trail, stuck, goes_on = Trail(), asyncio.Event(), asyncio.Event()
+
+    @tool(idempotent=True)
+    async def wait() -> str:
+        """Wait, the first time."""
+        stuck.set()
+        await goes_on.wait()
+        return "waited"
+
+    inner, _ = child("inner", [turn(("i1", "wait")), turn(("i2", "ask", {"what": "q"})), "said"], wait, trail.ask)
+    agent, _ = make([turn(request("o1", "inner")), "done"], inner.as_tool(), checkpoint_store=store)
+
+    async def scene():
+        run = agent.stream("go", checkpoint_id="k")
+        waiting = start(run)
+        await stuck.wait()
+        await run.cancel()
+        await waiting
+        goes_on.set()
+        paused = await agent.resume("k")
+        assert (paused.outcome, results(paused.messages)) == (Outcome.INTERRUPTED, [])
+        elsewhere = MemoryStore()
+        for name, records in (await journals(store)).items():
+            await elsewhere.append(name, 0, records)
+        other, _ = make(["done"], inner.as_tool(), checkpoint_store=elsewhere)
+        assert results((await other.session("k").result()).messages) == []
+        done = await other.run("never mind", checkpoint_id="k")
+        assert results(done.messages) == [("o1", CANCELED.format("inner", "o1"))]
 
     play(scene())

@@ -1,6 +1,7 @@
 """Sessions: one writer at a time, one call to start, go on, or resume."""
 
 import asyncio
+import os
 import sqlite3
 import subprocess
 import sys
@@ -11,9 +12,13 @@ from typing import Any
 import pytest
 
 from suture import ChatModelAgent, Message, ResumeError, RunBusyError, ToolCall, interrupt, recover, tool
+from suture._aio import run_to_the_end
 from suture.cli import main as cli
-from suture.stores import MemoryStore, SQLiteStore
+from suture.errors import ConfigError, OutputError
+from suture.kernel import storage
+from suture.stores import Lease, MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
+from tests.agent.durability.scenes import play
 
 
 def numbered(messages: Any) -> str:
@@ -267,5 +272,112 @@ def test_recovery_leaves_runs_of_other_agents_and_living_ones_alone():
         assert await recover([agent, other], store) == []
         go_on.set()
         assert (await alive).output == "done"
+
+    asyncio.run(main())
+
+
+def test_a_lease_that_ran_out_while_its_owner_slept_is_its_own_again_unless_somebody_came(
+    caplog: pytest.LogCaptureFixture,
+):
+    async def main() -> None:
+        now = [0.0]
+        store = MemoryStore(clock=lambda: now[0])
+        lease = storage.RunLease(store, "u", seconds=0.003)
+        await lease.take()
+        for _ in range(3):
+            now[0] += 60
+            while await store.lease("u") is None:  # noqa: ASYNC110 - the heart beats by the clock of the event loop
+                await asyncio.sleep(0)
+            with pytest.raises(RunBusyError):
+                await storage.RunLease(store, "u").take()
+        now[0] += 60
+        assert await store.acquire("u", "somebody", 60)
+        while "the lease of run 'u' is lost" not in caplog.text:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+        await lease.give_back()
+        assert (await store.lease("u") or Lease("nobody", 0)).owner == "somebody"
+
+    play(main())
+
+
+def test_a_renewal_that_is_on_its_way_when_a_lease_is_given_back_does_not_keep_it():
+    class Slow(MemoryStore):
+        asked, answers = asyncio.Event(), asyncio.Event()
+
+        async def renew(self, run: str, owner: str, seconds: float) -> bool:
+            await self.release(run, owner)  # its time was up
+            self.asked.set()
+            return False
+
+        async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
+            held = await super().acquire(run, owner, seconds, queue=queue)
+            if self.asked.is_set():
+                await run_to_the_end(self.answers.wait())
+                await super().acquire(run, owner, seconds, queue=queue)
+            return held
+
+    async def main() -> None:
+        store = Slow()
+        lease = storage.RunLease(store, "u", seconds=0.003)
+        await lease.take()
+        await store.asked.wait()
+        giving = asyncio.create_task(lease.give_back())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        store.answers.set()
+        await giving
+        assert await store.lease("u") is None
+
+    play(main())
+
+
+def test_a_process_of_another_machine_of_the_same_name_is_not_taken_for_dead(monkeypatch: pytest.MonkeyPatch):
+    dead = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    process = int(dead.stdout)
+    here, there = (storage.RunLease(MemoryStore(), "u").owner for _ in range(2))
+    assert storage.is_dead(here) is False
+    assert storage.is_dead(here.replace(f":{os.getpid()}:", f":{process}:"))
+    monkeypatch.setattr(storage, "crc32", lambda _: 1)  # as if read on another machine
+    assert storage.is_dead(there.replace(f":{os.getpid()}:", f":{process}:")) is False
+
+
+def test_recovery_takes_a_conversation_with_a_slash_in_its_id_for_what_it_is():
+    async def main() -> None:
+        store = MemoryStore()
+        for name in ("team", "team/alice", "team/alice.b"):
+            await talker(store).run("x", checkpoint_id=name)
+        for name in ("team/alice", "team/alice.b"):
+            records = await store.load(name)
+            await store.delete(name)
+            await store.append(name, 0, records[:1])  # as a process left it that died in its first turn
+        recovered = await recover([talker(store)], store)
+        assert sorted(str(result.checkpoint_id) for result in recovered) == ["team/alice", "team/alice.b"]
+
+    asyncio.run(main())
+
+
+def test_an_input_without_a_key_can_be_read_by_another_process_and_what_is_no_key_is_refused():
+    async def main() -> None:
+        store, other = MemoryStore(), MemoryStore()
+        session = talker(store).session("u")
+        await session.run("one", key=None, streaming=1)
+        for key in (7, b"k", "caf\udce9"):
+            for work in (session.run("two", key=key), session.stream("two", key=key).__aenter__()):
+                with pytest.raises(ConfigError, match="the key of an input is a text"):
+                    await work
+        await other.append("u", 0, await store.load("u"))  # nothing is remembered of it
+        assert (await talker(other).session("u").run("two", key=None)).output == "answer 2"
+
+    asyncio.run(main())
+
+
+def test_a_stored_answer_of_another_output_type_is_an_error_that_says_so():
+    async def main() -> None:
+        store = MemoryStore()
+        await talker(store).session("u").run("one", key="k")
+        other = ChatModelAgent(model=ScriptedModel([]), output_type=dict[str, int], checkpoint_store=store)
+        for work in (other.session("u").result(), other.session("u").run("one", key="k")):
+            with pytest.raises(OutputError, match="the stored answer of 'u' does not fit output_type"):
+                await work
 
     asyncio.run(main())

@@ -1,5 +1,6 @@
 """`agent.advance`: a run over a store, one step at a time, by whoever comes; and what resuming costs."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -247,5 +248,35 @@ def test_a_store_that_cannot_be_referred_to_weakly_is_read_whole():
         agent = talker(Slotted())
         await agent.run("one", checkpoint_id="k")
         assert len((await agent.run("two", checkpoint_id="k")).messages) == 4
+
+    play(scene())
+
+
+def test_a_step_whose_caller_is_cancelled_ends_and_can_be_done_again():
+    begun, cleaned = asyncio.Event(), list[str]()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cleaned.append("up")
+        raise AssertionError
+
+    async def scene():
+        store = MemoryStore()
+        agent, _ = make([turn(("c1", "wait")), "done"], wait, checkpoint_store=store)
+        await agent.advance("k", "go")
+        await agent.advance("k")
+        step = asyncio.create_task(agent.advance("k"))
+        await begun.wait()
+        step.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await step
+        assert cleaned == ["up"]
+        assert await store.lease("k") is None
+        assert (await agent.resume("k")).output == "done"
 
     play(scene())
