@@ -245,13 +245,35 @@ def test_nobody_knows_of_a_tool_that_was_stopped_after_a_human_allowed_it(by_id:
 
 
 def test_a_call_that_a_human_was_asked_about_before_it_began_counts_as_cancelled():
-    till, model = Till(), RecordingModel(replies=[asks(call("a", "pay"))])
-    middleware: list[Any] = [PatchToolCallsMiddleware(), HumanInTheLoopMiddleware({"pay": True})]
+    till, model = Till(), RecordingModel(replies=[asks(call("a", "pay")), asks(call("b", "confirm"))])
+    middleware: list[Any] = [PatchToolCallsMiddleware(), HumanInTheLoopMiddleware({"confirm": True})]
     agent: Any = create_agent(model, till.tools(), middleware=middleware, checkpointer=InMemorySaver())
     agent.invoke({"messages": [HumanMessage("hi")]}, CONFIG)
     agent.invoke({"messages": [HumanMessage("stop")]}, CONFIG)
-    assert "was cancelled - another message came in" in received(model)[2].text
-    assert till.paid == 0
+    assert "was cancelled - another message came in" in received(model)[4].text
+
+
+@pytest.mark.parametrize("name", ["fail", "wait"])
+@each_builder
+def test_nobody_knows_of_the_only_tool_of_a_turn_that_failed_or_was_stopped(builder: str, name: str):
+    """Newer deep agents keep only what is new in a checkpoint."""
+
+    async def scene() -> None:
+        till, model = Till(), RecordingModel(replies=[asks(call("a", name))])
+        till.stored.set()
+        agent = BUILDERS[builder](
+            model=model, tools=till.tools(), middleware=[PatchToolCallsMiddleware()], checkpointer=InMemorySaver()
+        )
+        run = asyncio.create_task(agent.ainvoke({"messages": [HumanMessage("hi")]}, CONFIG))
+        if name == "wait":
+            await till.begun.wait()
+            run.cancel()
+        with suppress(asyncio.CancelledError, ConnectionError):
+            await run
+        await agent.ainvoke({"messages": [HumanMessage("stop")]}, CONFIG)
+        assert "it may or may not have run" in received(model)[2].text
+
+    asyncio.run(scene())
 
 
 def test_nobody_knows_of_a_tool_that_failed_while_another_asked_a_human():

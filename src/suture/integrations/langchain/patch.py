@@ -54,8 +54,6 @@ _LANGCHAIN_GEMINI = replace(
 _FARTHEST = 32
 """How many checkpoints are looked at."""
 _INTERRUPT, _MESSAGES = "__interrupt__", "messages"
-_TOOLS = {"__pregel_tasks", "branch:to:tools"}
-"""Where a checkpoint says that tools come next."""
 _OF_THE_GRAPH = ("__", "branch:", _MESSAGES, "jump_to")
 """How channels begin that say nothing of what a tool did to the state."""
 
@@ -464,27 +462,28 @@ async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]
     """Look for the turns, by their ids, at which runs broke off, from the newest checkpoint of the run at hand back."""
     found: dict[str, LostTurn] = {}
     wanted = set(turns)
-    # What was thrown away behind a turn that is not known yet, and whether a person was asked there; and whether the
-    # next checkpoint back was left behind: what was written there never came into the state.
-    loose, asked, left = dict[str, Lost](), False, True
+    # What was thrown away behind a turn that is not known yet, and whether a person was asked there or tools began; and
+    # whether the next checkpoint back was left behind: what was written there never came into the state.
+    loose, asked, began, left = dict[str, Lost](), False, False, True
     if not wanted:
         return found
     async with aclosing(_checkpoints(waits=waits)) as trail:
         async for saved in trail:
             tasks, state = _tasks(saved.pending_writes or ()), _state(saved)
             applied = [] if left else [message for task in tasks for message in _messages(task)]
+            is_step = dict(saved.metadata or {}).get("source") == "loop"
             if left:
                 loose, asked = {**_results(tasks), **loose}, asked or _is_question(saved)
+                began = began or (is_step and _has_tools_next(saved))
             turn = _last_turn(applied) or _last_turn(state)
-            is_step = dict(saved.metadata or {}).get("source") == "loop"
-            broke_off = left and is_step and _last_turn(state, at_end=True) is not None
+            broke_off = began or (left and is_step and _last_turn(state, at_end=True) is not None)
             if turn is not None and (loose or broke_off):
                 if turn.id in wanted:
                     asked = asked or (turn.id in found and found[turn.id].is_interrupt)
-                    found[turn.id] = LostTurn(turn, loose, asked)
+                    found[turn.id] = LostTurn(turn, loose, asked and not began)
                     if loose:  # else there may be some farther back, from before a program updated the state
                         wanted.discard(turn.id)
-                loose, asked = {}, False
+                loose, asked, began = {}, False, False
             if not any(isinstance(message, RemoveMessage) for message in applied):
                 wanted.difference_update(message.id for message in applied if isinstance(message, AIMessage))
             left = not is_step
@@ -513,8 +512,13 @@ def _is_question(saved: Any) -> bool:
 
     Of one whose tool asked itself nobody knows: LangGraph keeps an answer only when the tool has ended.
     """
-    began = not _TOOLS.isdisjoint(saved.checkpoint.get("channel_values") or ())
-    return not began and any(channel == _INTERRUPT for _, channel, _ in saved.pending_writes or ())
+    asks = any(channel == _INTERRUPT for _, channel, _ in saved.pending_writes or ())
+    return asks and not _has_tools_next(saved)
+
+
+def _has_tools_next(saved: Any) -> bool:
+    values: Mapping[str, Any] = saved.checkpoint.get("channel_values") or {}
+    return bool(values.get("__pregel_tasks")) or "branch:to:tools" in values
 
 
 def _results(tasks: Sequence[_Task]) -> dict[str, Lost]:
