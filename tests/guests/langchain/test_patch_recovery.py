@@ -276,6 +276,20 @@ def test_nobody_knows_of_the_only_tool_of_a_turn_that_failed_or_was_stopped(buil
     asyncio.run(scene())
 
 
+@each_builder
+def test_nobody_knows_in_a_branch_from_before_a_tool_ran_what_it_did(builder: str):
+    till, model = Till(), RecordingModel(replies=[asks(call("a", "pay"))])
+    middleware = [PatchToolCallsMiddleware(), HumanInTheLoopMiddleware({"confirm": True})]
+    agent = BUILDERS[builder](model=model, tools=till.tools(), middleware=middleware, checkpointer=InMemorySaver())
+    agent.invoke({"messages": [HumanMessage("hi")]}, CONFIG)
+    gate = ("HumanInTheLoopMiddleware.after_model",)
+    _, before = [state.config for state in agent.get_state_history(CONFIG) if state.next == gate]
+    agent.update_state(before, {"messages": [HumanMessage("stop")]})
+    agent.invoke({"messages": [HumanMessage("now")]}, CONFIG)
+    assert told(received(model)) == ["hi", "a", "-", "stop", "now"]
+    assert "it may or may not have run" in received(model)[2].text
+
+
 def test_nobody_knows_of_a_tool_that_failed_while_another_asked_a_human():
     till, model = Till(), RecordingModel(replies=[asks(call("a", "confirm"), call("b", "fail"))])
     till.stored.set()

@@ -462,9 +462,10 @@ async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]
     """Look for the turns, by their ids, at which runs broke off, from the newest checkpoint of the run at hand back."""
     found: dict[str, LostTurn] = {}
     wanted = set(turns)
-    # What was thrown away behind a turn that is not known yet, and whether a person was asked there or tools began; and
-    # whether the next checkpoint back was left behind: what was written there never came into the state.
-    loose, asked, began, left = dict[str, Lost](), False, False, True
+    # What was thrown away behind a turn that is not known yet, and whether it may be open there, a person was asked, or
+    # tools began; and whether the next checkpoint back was left behind, so that what was written there never came into
+    # the state, or is that of the run at hand.
+    loose, is_open, asked, began, left, is_own = dict[str, Lost](), False, False, False, True, True
     if not wanted:
         return found
     async with aclosing(_checkpoints(waits=waits)) as trail:
@@ -475,18 +476,19 @@ async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]
             if left:
                 loose, asked = {**_results(tasks), **loose}, asked or _is_question(saved)
                 began = began or (is_step and _has_tools_next(saved))
+                may_be_open = not (state or is_own) or _last_turn(state, at_end=True) is not None
+                is_open = is_open or began or (is_step and may_be_open)
             turn = _last_turn(applied) or _last_turn(state)
-            broke_off = began or (left and is_step and _last_turn(state, at_end=True) is not None)
-            if turn is not None and (loose or broke_off):
+            if turn is not None and (loose or is_open):
                 if turn.id in wanted:
                     asked = asked or (turn.id in found and found[turn.id].is_interrupt)
                     found[turn.id] = LostTurn(turn, loose, asked and not began)
                     if loose:  # else there may be some farther back, from before a program updated the state
                         wanted.discard(turn.id)
-                loose, asked, began = {}, False, False
+                loose, is_open, asked, began = {}, False, False, False
             if not any(isinstance(message, RemoveMessage) for message in applied):
                 wanted.difference_update(message.id for message in applied if isinstance(message, AIMessage))
-            left = not is_step
+            left, is_own = not is_step, False
             if not wanted:
                 break
     return found
