@@ -10,7 +10,8 @@ from tests.codecs.openai_chat import server as openai_chat
 from tests.codecs.openai_responses import server as openai_responses
 
 Call = tuple[str, str, Any]
-"""Id, name and arguments; arguments of Chat Completions that are a text are sent as they are."""
+"""Id, name and arguments; arguments of Chat Completions that are a text are sent as they are. In Responses `commands`
+are for a shell of the program's."""
 Reply = str | list[str | Call]
 """What the model says: a text, or texts and calls."""
 CHAT, RESPONSES, MESSAGES, GEMINI, BEDROCK = "chat", "responses", "messages", "gemini", "bedrock"
@@ -104,6 +105,9 @@ def _item(said: str | Call, number: str) -> dict[str, Any]:
         done = {"status": "completed", "role": "assistant", "content": content}
         return {"type": "message", "id": f"msg_{number}", **done}
     call_id, name, arguments = said
+    if "commands" in arguments:
+        asked = {"call_id": call_id, "action": arguments, "environment": {"type": "local"}}
+        return {"type": "shell_call", "id": f"sh_{number}", "status": "completed", **asked}
     called = {"call_id": call_id, "name": name, "arguments": json.dumps(arguments), "status": "completed"}
     return {"type": "function_call", "id": f"fc_{number}", **called}
 

@@ -151,27 +151,31 @@ def _anthropic_block_faults(role: str, blocks: Sequence[Mapping[str, Any]]) -> l
 
 
 def responses_faults(items: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what is wrong with the `input` of a Responses request: a call has one output, somewhere behind it."""
+    """Return what is wrong with the `input` of a Responses request: a call has one output of its kind behind it."""
     faults: list[str] = []
     opened: Counter[Any] = Counter()
     given: Counter[Any] = Counter()
     for place, item in enumerate(items):
-        identity = item.get("call_id")
-        if item.get("type") == "function_call":
-            opened[identity] += 1
+        kind, identity = item.get("type") or "", item.get("call_id")
+        key = kind.partition("_")[0], identity
+        if kind in {"function_call", "shell_call"}:
+            opened[key] += 1
             faults += _length_faults(f"input[{place}].call_id", identity, 64)
+        if kind == "function_call":
             if not item.get("name"):
                 faults.append(f"form: Invalid 'input[{place}].name': empty string.")
             if not isinstance(item.get("arguments"), str):
                 faults.append(f"form: Invalid type for 'input[{place}].arguments': expected a string, got an object.")
-        elif item.get("type") == "function_call_output":
-            given[identity] += 1
-            if given[identity] > opened[identity]:
-                faults.append(f"pairing: No tool call found for function call output with call_id {identity}.")
+        elif kind in {"function_call_output", "shell_call_output"}:
+            given[key] += 1
+            if given[key] > opened[key]:
+                faults.append(f"pairing: No tool call found for {key[0]} call output with call_id {identity}.")
     faults += [
-        f"pairing: No tool output found for function call {each}." for each in opened if opened[each] > given[each]
+        f"pairing: No tool output found for {kind} call {identity}."
+        for kind, identity in opened
+        if opened[kind, identity] > given[kind, identity]
     ]
-    return faults + repeated(opened, "Duplicate function_call for call_id {}")
+    return faults + repeated(Counter(identity for _, identity in opened.elements()), "Duplicate call for call_id {}")
 
 
 _PARITY = (

@@ -154,7 +154,18 @@ def _calls(contents: Sequence[Content]) -> list[Message]:
     """Return the calls among `contents` that the program has to answer, without their arguments."""
     found = [content for content in contents if content.type == "function_call" and not getattr(content, "hosted", 0)]
     return [
-        Message("assistant", [Content.from_function_call(call.call_id or "", call.name or "", arguments="{}")])
+        Message(
+            "assistant",
+            [
+                Content.from_function_call(
+                    call.call_id or "",
+                    call.name or "",
+                    arguments="{}",
+                    # Ids and kinds; what a shell is told to do is no text.
+                    additional_properties={k: v for k, v in call.additional_properties.items() if isinstance(v, str)},
+                )
+            ],
+        )
         for call in found
     ]
 
@@ -174,6 +185,12 @@ HELD = Message("system", [])
 _HOSTED = "hosted"
 _MEDIA = dict.fromkeys(("data", "uri", "hosted_file"), MEDIA)
 _KINDS = {"function_call": CALL, "function_result": RESULT, "text": TEXT, "text_reasoning": THINKING, **_MEDIA}
+
+
+class _OwnCall(Call):
+    """A call that knows what its client attached to it: the result of a shell, say, must have that as well."""
+
+    properties: Mapping[str, Any]
 
 
 class _Settled(NamedTuple):
@@ -228,7 +245,10 @@ class AgentFrameworkWire(ObjectWire):
         return self.kind(block) == THINKING and bool(block.protected_data)
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
-        return super().read_call(block, index)._replace(kind=_HOSTED if getattr(block, "hosted", False) else "")
+        kind = _HOSTED if getattr(block, "hosted", False) else ""
+        call = _OwnCall(*super().read_call(block, index)._replace(kind=kind))
+        call.properties = block.additional_properties
+        return call
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result that `block` holds: its items, or what older ones have in their place."""
@@ -265,7 +285,7 @@ class AgentFrameworkWire(ObjectWire):
             piece.call.id if piece.call else "",
             result=piece.text,
             exception=piece.cause or "unanswered",
-            additional_properties={MARK: piece.cause},
+            additional_properties={**getattr(piece.call, "properties", {}), MARK: piece.cause},
         )
 
     def make_message(self, role: str, blocks: Sequence[Any]) -> Any:

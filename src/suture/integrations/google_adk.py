@@ -36,6 +36,8 @@ __all__ = ["PatchToolCallsPlugin"]
 _WIRE = "gemini"
 _REQUESTS = frozenset(("adk_request_confirmation", "adk_request_credential", "adk_request_input"))
 """What ADK asks of people. It looks for their answers in the session itself."""
+_ABORTED = "INVOCATION_ABORTED"
+"""The code of what ADK answers itself to the calls of a run that was aborted, whether their tools had ended or not."""
 _OF_TURN = ("invocation_id", "author", "branch", "isolation_scope", "timestamp")
 """What an answer has of the event with the call."""
 
@@ -92,6 +94,22 @@ def _as_contents(repaired: Sequence[Any]) -> list[Content]:
     return [each if isinstance(each, Content) else Content.model_validate(each) for each in repaired]
 
 
+def _rewound(events: Sequence[Event]) -> set[int]:
+    """Return the places of the events that were taken back: no model is sent them."""
+    first: dict[str, int] = {}
+    for place, event in enumerate(events):
+        first.setdefault(event.invocation_id, place)
+    gone, end = set[int](), len(events)
+    while end:
+        end -= 1
+        back_to = events[end].actions.rewind_before_invocation_id
+        if back_to:
+            start = min(first.get(back_to, end), end)
+            gone.update(range(start, end + 1))
+            end = start
+    return gone
+
+
 def _parts(event: Event) -> Sequence[Part]:
     return (event.content.parts or ()) if event.content else ()
 
@@ -134,7 +152,8 @@ class _Reader:
 
     def complete(self, events: list[Event]) -> list[Event]:
         """Return the events as the run should see them: the very list, if they are like that."""
-        seen = [self._read(place, event) for place, event in enumerate(events)]
+        rewound = _rewound(events)
+        seen = [event if place in rewound else self._read(place, event) for place, event in enumerate(events)]
         added: dict[int, list[Event]] = {}
         for turn in self._turns:
             # A call was broken off if the user said something after it; of this run's own, if that was said to this
@@ -157,7 +176,9 @@ class _Reader:
         owned = [(self._latest[answer.id], answer) for answer in answers if answer.id in self._latest]
         for owner, answer in owned:
             owner.answers.pop(answer.id, None)
-            owner.answers[answer.id], owner.last = answer, place
+            owner.last = place
+            if event.error_code != _ABORTED:
+                owner.answers[answer.id] = answer
         if owned:
             owned[0][0].beside += [part for part in _parts(event) if part.function_response is None]
         own = {call.id: call for call in calls if call.id}

@@ -73,7 +73,7 @@ class PatchToolCalls(Plugin):
     def init_agent(self, agent: Agent) -> None:
         """Take a place around the requests of `agent` to its model."""
         agent.add_middleware(InvokeModelStage, self._request)
-        agent.add_hook(self._note, AfterToolCallEvent)
+        agent.add_hook(self._note, AfterToolCallEvent, order=HookOrder.SDK_LAST)  # as other hooks left it
         agent.add_hook(self._restore, MessageAddedEvent, order=HookOrder.SDK_FIRST)  # before a session stores it
         if self._reloads:
             agent.add_hook(self._load, AgentInitializedEvent)
@@ -93,8 +93,12 @@ class PatchToolCalls(Plugin):
                 yield event
 
     def _note(self, event: AfterToolCallEvent) -> None:
-        """Remember what a tool gave."""
-        self._ended.setdefault(event.agent, {})[event.tool_use["toolUseId"]] = event.result
+        """Remember what a tool gave; where it is called once more, nobody knows what that will do."""
+        ended, call_id = self._ended.setdefault(event.agent, {}), event.tool_use["toolUseId"]
+        if event.retry:
+            ended.pop(call_id, None)
+        else:
+            ended[call_id] = event.result
 
     def _restore(self, event: MessageAddedEvent) -> None:
         """Put what tools gave in the place of what Strands says of calls that a run was broken off in."""

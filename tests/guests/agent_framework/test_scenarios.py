@@ -43,6 +43,24 @@ def test_an_open_call_at_the_service_is_refused_without_suture_and_answered_with
     assert [finding.problem for report in heard for finding in report.findings] == ["dangling"]
 
 
+@pytest.mark.parametrize("kept", [True, False], ids=["by the service", "by the program"])
+def test_the_call_of_a_shell_of_the_programs_is_answered_as_that_of_a_shell(kept: bool):
+    shell = OpenAIChatClient.get_shell_tool(func=lambda command: command)
+    asked: Any = {"tools": [shell], "store": kept, "tool_choice": "auto"}
+
+    async def play(made: Any) -> None:
+        ask = made._inner_get_response  # the loop that would run the shell is left out
+        first = await ask(messages=[Message("user", ["List."])], options=asked, stream=False)
+        before = [] if kept else [Message("user", ["List."]), *first.messages]
+        on = {"conversation_id": first.conversation_id} if kept else {}
+        await made.get_response([*before, Message("user", ["And?"])], options={**asked, **on})
+
+    with strict_provider([("call_1", "shell", {"commands": ["ls"]})]) as server:
+        asyncio.run(to_the_end(client(server.url, wrapped=True), play))
+        assert server.refused == []
+        assert "may or may not have run" in str(server.bodies[-1]["input"])
+
+
 def test_a_result_that_comes_after_its_call_was_answered_is_told_as_text():
     async def play(made: Any) -> None:
         first = await made.get_response([Message("user", ["Pay."])])

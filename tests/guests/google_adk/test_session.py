@@ -170,25 +170,32 @@ def test_a_tool_that_failed_its_run_is_told_of_when_the_next_message_comes(servi
     ]
 
 
-def test_a_run_that_adk_stopped_itself_has_its_answers_already():
+def test_of_a_run_that_was_aborted_nobody_knows_what_its_tools_did():
+    """ADK answers all their calls itself, also of a tool that has paid."""
+    paid: list[str] = []
+
     async def main():
         service, stop = InMemorySessionService(), asyncio.Event()
         await keep(service, [])
 
         async def pay(to: str) -> str:
             """Pay somebody."""
+            paid.append(to)
+            if len(paid) == 1:
+                return f"paid {to}"
             stop.set()
             await asyncio.Event().wait()
-            return to
+            return "never"
 
-        model = Recorder(replies=[asks("a")])
+        model = Recorder(replies=[asks("a", "b")])
         bank = runner(teller(model, tools=[pay]), service, [PatchToolCallsPlugin()])
         await run(bank, "Pay Bo.", abort_signal=stop)
         await run(bank)
         return model.requests[-1]
 
-    stopped = {"error": "Invocation was aborted by client."}
-    assert asyncio.run(main())[2] == ("user", [("answer", "pay", "a", stopped), ("text", "Go on.")])
+    told = [("answer", "pay", each, unknown(each)) for each in "ab"]
+    assert asyncio.run(main())[2] == ("user", [*told, ("text", "Go on.")])
+    assert paid == ["Bo", "Bo"]
 
 
 @pytest.mark.filterwarnings("ignore:.EXPERIMENTAL. ResumabilityConfig")  # how ADK takes up a run after a crash
@@ -276,13 +283,29 @@ def test_what_a_rewind_took_back_is_not_told(services: Services):
         for each in (event(said("Bo.", "user"), invocation="undone"), event(asks("a"), invocation="undone")):
             await services().append_event(session, each)
         model = Recorder()
+        bank = runner(teller(model), services(), [PatchToolCallsPlugin(on_repair=heard.append)])
+        await bank.rewind_async(user_id="ann", session_id="talk", rewind_before_invocation_id="undone")
+        await run(bank)
+        return model.requests[0]
+
+    heard: list[Report] = []
+    kept = [("user", [("text", "Pay Bo.")]), ("model", [("text", "Whom?")]), ("user", [("text", "Go on.")])]
+    assert asyncio.run(main()) == kept
+    assert heard == []
+
+
+def test_a_call_whose_answer_a_rewind_took_back_is_answered(services: Services):
+    async def main():
+        turn = [event(ASK), event(asks("a"))]
+        undone = [event(AND, invocation="undone"), event(answers(a="paid"), invocation="undone")]
+        await keep(services(), [*turn, *undone])
+        model = Recorder()
         bank = runner(teller(model), services(), [PatchToolCallsPlugin()])
         await bank.rewind_async(user_id="ann", session_id="talk", rewind_before_invocation_id="undone")
         await run(bank)
         return model.requests[0]
 
-    kept = [("user", [("text", "Pay Bo.")]), ("model", [("text", "Whom?")]), ("user", [("text", "Go on.")])]
-    assert asyncio.run(main()) == kept
+    assert asyncio.run(main())[2] == ("user", [("answer", "pay", "a", unknown("a")), ("text", "Go on.")])
 
 
 def test_a_call_that_a_summary_tells_of_does_not_come_back():

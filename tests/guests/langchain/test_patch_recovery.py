@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, AgentState
+from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -210,6 +210,83 @@ def test_nobody_knows_of_a_tool_what_it_did_after_a_human_allowed_it():
         agent.invoke(Command(resume="yes"), CONFIG)
     agent.invoke({"messages": [HumanMessage("stop")]}, CONFIG)
     assert till.paid == 1
+    assert "it may or may not have run" in received(model)[2].text
+
+
+@pytest.mark.parametrize("by_id", [True, False])
+def test_nobody_knows_of_a_tool_that_was_stopped_after_a_human_allowed_it(by_id: bool):
+    """LangGraph stores an answer when the tool has ended, and not before."""
+
+    async def scene() -> None:
+        till, model = Till(), RecordingModel(replies=[asks(call("a", "pay_and_wait"))])
+
+        @tool
+        async def pay_and_wait() -> str:
+            """Pay, and wait for ever."""
+            interrupt("Really?")
+            till.begun.set()
+            await asyncio.Event().wait()
+            return "never"
+
+        patch = PatchToolCallsMiddleware()
+        agent: Any = create_agent(model, [pay_and_wait], middleware=[patch], checkpointer=InMemorySaver())
+        await agent.ainvoke({"messages": [HumanMessage("hi")]}, CONFIG)
+        [question] = (await agent.aget_state(CONFIG)).interrupts
+        allowed = Command(resume={question.id: "yes"} if by_id else "yes")
+        run = asyncio.create_task(agent.ainvoke(allowed, CONFIG))
+        await till.begun.wait()
+        run.cancel()
+        with suppress(asyncio.CancelledError):
+            await run
+        await agent.ainvoke({"messages": [HumanMessage("stop")]}, CONFIG)
+        assert "it may or may not have run" in received(model)[2].text
+
+    asyncio.run(scene())
+
+
+def test_a_call_that_a_human_was_asked_about_before_it_began_counts_as_cancelled():
+    till, model = Till(), RecordingModel(replies=[asks(call("a", "pay")), asks(call("b", "confirm"))])
+    middleware: list[Any] = [PatchToolCallsMiddleware(), HumanInTheLoopMiddleware({"confirm": True})]
+    agent: Any = create_agent(model, till.tools(), middleware=middleware, checkpointer=InMemorySaver())
+    agent.invoke({"messages": [HumanMessage("hi")]}, CONFIG)
+    agent.invoke({"messages": [HumanMessage("stop")]}, CONFIG)
+    assert "was cancelled - another message came in" in received(model)[4].text
+
+
+@pytest.mark.parametrize("name", ["fail", "wait"])
+@each_builder
+def test_nobody_knows_of_the_only_tool_of_a_turn_that_failed_or_was_stopped(builder: str, name: str):
+    """Newer deep agents keep only what is new in a checkpoint."""
+
+    async def scene() -> None:
+        till, model = Till(), RecordingModel(replies=[asks(call("a", name))])
+        till.stored.set()
+        agent = BUILDERS[builder](
+            model=model, tools=till.tools(), middleware=[PatchToolCallsMiddleware()], checkpointer=InMemorySaver()
+        )
+        run = asyncio.create_task(agent.ainvoke({"messages": [HumanMessage("hi")]}, CONFIG))
+        if name == "wait":
+            await till.begun.wait()
+            run.cancel()
+        with suppress(asyncio.CancelledError, ConnectionError):
+            await run
+        await agent.ainvoke({"messages": [HumanMessage("stop")]}, CONFIG)
+        assert "it may or may not have run" in received(model)[2].text
+
+    asyncio.run(scene())
+
+
+@each_builder
+def test_nobody_knows_in_a_branch_from_before_a_tool_ran_what_it_did(builder: str):
+    till, model = Till(), RecordingModel(replies=[asks(call("a", "pay"))])
+    middleware = [PatchToolCallsMiddleware(), HumanInTheLoopMiddleware({"confirm": True})]
+    agent = BUILDERS[builder](model=model, tools=till.tools(), middleware=middleware, checkpointer=InMemorySaver())
+    agent.invoke({"messages": [HumanMessage("hi")]}, CONFIG)
+    gate = ("HumanInTheLoopMiddleware.after_model",)
+    _, before = [state.config for state in agent.get_state_history(CONFIG) if state.next == gate]
+    agent.update_state(before, {"messages": [HumanMessage("stop")]})
+    agent.invoke({"messages": [HumanMessage("now")]}, CONFIG)
+    assert told(received(model)) == ["hi", "a", "-", "stop", "now"]
     assert "it may or may not have run" in received(model)[2].text
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from strands import ToolContext, tool
 from strands.agent.conversation_manager import SummarizingConversationManager
+from strands.hooks import AfterToolCallEvent
 from strands.session.snapshot_session_manager import SnapshotSessionManager
 from strands.storage import LocalFileStorage
 
@@ -94,6 +95,38 @@ def test_what_a_tool_gave_before_the_run_was_cancelled_is_found_again_and_stored
     assert model.requests[-1] == [ASK, turn, user(found, unknown("b"), "And?")]
     stored = plain(files(tmp_path).values())
     assert stored == [ASK, turn, user(found, interrupted("b")), AND, said("Done.")]
+
+
+def rewrite(event: AfterToolCallEvent) -> None:
+    event.result = {**event.result, "content": [{"text": "paid somebody"}]}
+
+
+def repeat(event: AfterToolCallEvent) -> None:
+    event.retry = True
+
+
+@pytest.mark.parametrize(
+    ("hook", "ids", "expected"),
+    [(rewrite, ("a", "b"), (result("a", "paid somebody"), unknown("b"))), (repeat, ("a",), (unknown("a"),))],
+)
+def test_what_is_found_again_is_what_other_hooks_left_of_it(hook: Any, ids: Any, expected: Any):
+    """A result may have been made shorter; that of a call that is made once more is no result."""
+    hanging = asyncio.Event()
+
+    async def talk() -> None:
+        running = asyncio.create_task(agent.invoke_async("Pay Bo."))
+        await asyncio.wait_for(hanging.wait(), 30)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        await agent.invoke_async("And?")
+
+    model = Recorder(said(*map(use, ids)))
+    agent = teller(model, tools=[paying_once(hanging)])
+    agent.add_hook(hook, AfterToolCallEvent)
+    PatchToolCalls().init_agent(agent)
+    asyncio.run(talk())
+    assert model.requests[-1] == [ASK, said(*map(use, ids)), user(*expected, "And?")]
 
 
 def test_what_a_tool_gave_in_a_conversation_that_was_cleared_is_not_credited_to_another_call_of_its_id():

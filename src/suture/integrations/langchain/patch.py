@@ -53,7 +53,7 @@ _LANGCHAIN_GEMINI = replace(
 
 _FARTHEST = 32
 """How many checkpoints are looked at."""
-_INTERRUPT, _RESUME, _ERROR, _MESSAGES = "__interrupt__", "__resume__", "__error__", "messages"
+_INTERRUPT, _MESSAGES = "__interrupt__", "messages"
 _OF_THE_GRAPH = ("__", "branch:", _MESSAGES, "jump_to")
 """How channels begin that say nothing of what a tool did to the state."""
 
@@ -130,7 +130,7 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
 
     Args:
         text: of placeholders. `cancelled` is the reference's text where a human message follows, and the checkpointer
-            does not show that the tool failed or never ended; `neutral` names no cause (deepagents' newest); `cause`
+            does not show that the tool began; `neutral` names no cause (deepagents' newest); `cause`
             has Suture's own texts. In Chinese the first is Suture's own, too; the second is in English alone.
         options: those of every guest, see `suture.integrations.guest.Options`. The error of a `generator` ends the run,
             and nothing has changed then.
@@ -262,8 +262,8 @@ def _ask(model: Any, name: str, *arguments: Any) -> Any:
 # Repairing a thread for good. When one of several calls fails, or the run is cancelled, the results of the others are
 # already with the checkpointer, as pending writes of the last checkpoint. The next input makes a new checkpoint beside
 # them, and they are lost: the conversation says of a payment that was made that it was not. Here they are found again,
-# and with them whether a person was asked (then the call was interrupted), or whether the tool failed or never ended
-# (then nobody knows what it did).
+# and with them whether a person was asked before the tools began (then the call was interrupted), or whether they began
+# (then nobody knows what they did).
 #
 # A result is taken only where it is certain whose it is: the turn that the tools ran for must be the very message whose
 # call has no result, and the call must be what it was then. A program may have corrected it since.
@@ -462,30 +462,33 @@ async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]
     """Look for the turns, by their ids, at which runs broke off, from the newest checkpoint of the run at hand back."""
     found: dict[str, LostTurn] = {}
     wanted = set(turns)
-    # What was thrown away behind a turn that is not known yet, and whether a person was asked there; and whether the
-    # next checkpoint back was left behind: what was written there never came into the state.
-    loose, asked, left = dict[str, Lost](), False, True
+    # What was thrown away behind a turn that is not known yet, and whether it may be open there, a person was asked, or
+    # tools began; and whether the next checkpoint back was left behind, so that what was written there never came into
+    # the state, or is that of the run at hand.
+    loose, is_open, asked, began, left, is_own = dict[str, Lost](), False, False, False, True, True
     if not wanted:
         return found
     async with aclosing(_checkpoints(waits=waits)) as trail:
         async for saved in trail:
             tasks, state = _tasks(saved.pending_writes or ()), _state(saved)
             applied = [] if left else [message for task in tasks for message in _messages(task)]
-            if left:
-                loose, asked = {**_results(tasks), **loose}, asked or _is_question(tasks)
-            turn = _last_turn(applied) or _last_turn(state)
             is_step = dict(saved.metadata or {}).get("source") == "loop"
-            broke_off = left and is_step and _last_turn(state, at_end=True) is not None
-            if turn is not None and (loose or broke_off):
+            if left:
+                loose, asked = {**_results(tasks), **loose}, asked or _is_question(saved)
+                began = began or (is_step and _has_tools_next(saved))
+                may_be_open = not (state or is_own) or _last_turn(state, at_end=True) is not None
+                is_open = is_open or began or (is_step and may_be_open)
+            turn = _last_turn(applied) or _last_turn(state)
+            if turn is not None and (loose or is_open):
                 if turn.id in wanted:
                     asked = asked or (turn.id in found and found[turn.id].is_interrupt)
-                    found[turn.id] = LostTurn(turn, loose, asked)
+                    found[turn.id] = LostTurn(turn, loose, asked and not began)
                     if loose:  # else there may be some farther back, from before a program updated the state
                         wanted.discard(turn.id)
-                loose, asked = {}, False
+                loose, is_open, asked, began = {}, False, False, False
             if not any(isinstance(message, RemoveMessage) for message in applied):
                 wanted.difference_update(message.id for message in applied if isinstance(message, AIMessage))
-            left = not is_step
+            left, is_own = not is_step, False
             if not wanted:
                 break
     return found
@@ -506,11 +509,18 @@ def _messages(task: _Task) -> list[Any]:
     return [message for channel, value in task if channel == _MESSAGES for message in _listed(value)]
 
 
-def _is_question(tasks: Sequence[_Task]) -> bool:
-    """Tell whether a run waited for a person; not where a tool failed meanwhile, or went on after an answer."""
-    channels = [{channel for channel, _ in task} for task in tasks]
-    asking = [each for each in channels if _INTERRUPT in each and _MESSAGES not in each]
-    return bool(asking) and not any(_RESUME in each for each in asking) and not any(_ERROR in each for each in channels)
+def _is_question(saved: Any) -> bool:
+    """Tell whether a run waited for a person before its tools began.
+
+    Of one whose tool asked itself nobody knows: LangGraph keeps an answer only when the tool has ended.
+    """
+    asks = any(channel == _INTERRUPT for _, channel, _ in saved.pending_writes or ())
+    return asks and not _has_tools_next(saved)
+
+
+def _has_tools_next(saved: Any) -> bool:
+    values: Mapping[str, Any] = saved.checkpoint.get("channel_values") or {}
+    return bool(values.get("__pregel_tasks")) or "branch:to:tools" in values
 
 
 def _results(tasks: Sequence[_Task]) -> dict[str, Lost]:
