@@ -78,13 +78,13 @@ def read_signature(function: Callable[..., Any], tool: str, *, lenient: Containe
 
 
 def is_method(function: Callable[..., Any]) -> bool:
-    """Return whether this is a function of a class that takes the object first."""
+    """Return whether this is a function of a class that takes the object, or the class, first."""
     if not isinstance(function, FunctionType):
         return False
     owner = function.__qualname__.rpartition(".")[0]
     if not owner or owner.endswith("<locals>"):
         return False
-    return next(iter(inspect.signature(function).parameters), "") == "self"
+    return next(iter(inspect.signature(function).parameters), "") in {"self", "cls"}
 
 
 def _partial_names(function: Any) -> set[str]:
