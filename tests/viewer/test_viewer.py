@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -202,6 +203,15 @@ def test_the_command_writes_a_page_of_a_file_and_of_a_store(tmp_path: Path):
         asyncio.run(a_run(opened))
     assert run_command("view", store, "-o", out).status == 0
     assert [run["name"] for run in embedded(out.read_text(encoding="utf-8"))["runs"]] == ["a"]
+
+
+def test_the_command_writes_a_page_of_what_comes_through_a_pipe(tmp_path: Path):
+    pipe, out = tmp_path / "pipe", tmp_path / "page.html"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_text, args=(json.dumps(BROKEN),), kwargs={"encoding": "utf-8"}, daemon=True)
+    writer.start()
+    assert run_command("view", pipe, "-o", out).status == 0
+    assert embedded(out.read_text(encoding="utf-8"))["runs"][0]["findings"]
 
 
 def test_the_command_says_in_one_line_what_it_cannot_show(tmp_path: Path):

@@ -51,7 +51,7 @@ def view(asked: Namespace) -> int:
     keep_apart("page", None if asked.output == "-" else asked.output, None, asked.file)
     is_store = False
     with refusing(asked.file, verb="read"):
-        if asked.file != "-":
+        if asked.file != "-" and Path(asked.file).is_file():  # a pipe can be read only once
             with Path(asked.file).open("rb") as file:
                 is_store = file.read(len(_SQLITE)) == _SQLITE
         page = "" if is_store and asked.output is None else write_page(read())
