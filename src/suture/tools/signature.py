@@ -184,7 +184,7 @@ _PARAMETERS = frozenset(("args", "arguments", "parameters", "params", "keyword a
 _OTHERS = ("attribute", "example", "note", "raise", "reference", "return", "todo", "warn", "warning", "yield")
 _SECTIONS = _PARAMETERS | {"see also", *_OTHERS, *(f"{name}s" for name in _OTHERS)}
 _HEADER = r"([A-Z][A-Za-z]*(?: [A-Za-z]+)?):"
-_ENTRY = r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:(?:\s+(.*)|$)"
+_ENTRY = r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:(?:\s+(.*)|$)"
 _FIELD = r":(\w+)(?:\s+[^:]*?(\w+))?\s*:\s*(.*)"
 _FIELDS_OF_PARAMETERS = frozenset(("param", "parameter", "arg", "argument", "key", "keyword"))
 
