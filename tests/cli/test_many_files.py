@@ -1,6 +1,7 @@
 """Several files at once, lines that cannot be read, and what stays byte for byte."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,20 @@ def test_hidden_files_of_a_folder_are_left_out(folder: Path):
     (folder / ".venv").mkdir()
     write_json(folder / ".venv" / "package.json", {"no": "history"})
     assert run("check", folder).out.splitlines()[-1].startswith("2 conversations")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser can read everything")
+@pytest.mark.parametrize("rights", [0o300, 0o400], ids=["whose names nobody may read", "whose files nobody may read"])
+def test_a_folder_that_cannot_be_read_is_said(rights: int, folder: Path):
+    below = folder / "below"
+    below.chmod(rights)
+    try:
+        done = run("check", folder)
+    finally:
+        below.chmod(0o700)
+    assert (done.status, done.out) == (2, "1 conversation: 1 acceptable, 0 with findings\n")
+    assert f"suture: {below}" in done.err
+    assert "permission denied" in done.err
 
 
 @pytest.mark.parametrize("command", [["repair"], ["convert", "--to", "anthropic"], ["view"]])

@@ -548,12 +548,13 @@ def find_files(paths: Sequence[str]) -> list[str]:
 
 
 def _find_below(folder: str) -> Iterator[str]:
-    for place, folders, names in os.walk(folder):  # what goes away meanwhile, or cannot be looked at, is left out
+    unread: list[str] = []  # what cannot be looked at, or goes away meanwhile, is told when it is to be read
+    for place, folders, names in os.walk(folder, onerror=lambda error: unread.append(error.filename)):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in names:
-            file = Path(place, name)
-            if file.suffix in _SUFFIXES and not name.startswith(".") and os.path.isfile(file):  # noqa: PTH113 - as above
-                yield str(file)
+        for path in [Path(place, name) for name in names if not name.startswith(".")]:
+            if path.suffix in _SUFFIXES and (os.path.isfile(path) or not os.path.lexists(path)):  # noqa: PTH113 - as above
+                yield str(path)
+    yield from unread
 
 
 def _size(file: BinaryIO) -> int:
