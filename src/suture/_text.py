@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-_UNSEEN = "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+_UNSEEN = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 _FLOWING = "[^\n\t\u00a0\u2000-\u200a\u200c\u200d\u202f\u3000]+"
 """All but the characters that are no letters and do a terminal no harm: spaces, and joiners of letters."""
 
@@ -59,14 +59,13 @@ def visible_lines(text: str) -> str:
 
 
 def escape_json(data: bytes) -> bytes:
-    r"""Write the characters of a JSON text that nobody could see as escapes.
+    r"""Write the characters of a JSON text, or of a line that is none, that nobody could see as escapes.
 
-    >>> escape_json('["\x9b31m"]'.encode())
-    b'["\\u009b31m"]'
+    >>> escape_json('["\x9b31m"]'.encode()), escape_json(b"\xff")
+    (b'["\\u009b31m"]', b'\\xff')
     """
-    if data.isascii() and b"\x7f" not in data:
-        return data
-    return re.sub(_UNSEEN, lambda found: f"\\u{ord(found[0]):04x}", data.decode()).encode()
+    text = data.decode(errors="backslashreplace")
+    return re.sub(_UNSEEN, lambda found: f"\\u{ord(found[0]):04x}", text).encode()
 
 
 def shorten_line(text: str, width: int) -> str:

@@ -336,6 +336,10 @@ def test_what_is_no_session_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["doctor", str(tmp_path / "nothing")]) == 2
     assert main(["doctor", str(write(tmp_path / "x.jsonl", [{"a": 1}]))]) == 2
     assert "not a session of a known agent" in capsys.readouterr().err
+    assert main(["doctor", str(tmp_path / ("n" * 300)), str(write(tmp_path / "b.jsonl", PI))]) == 2
+    out, err = capsys.readouterr()
+    assert "name too long" in err
+    assert "1 session: 0 sound, 1 broken" in out
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Several files at once, lines that cannot be read, and what stays byte for byte."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +41,13 @@ def test_json_of_several_files_says_which(folder: Path):
 
 
 def test_what_is_not_there_is_said(folder: Path):
-    for asked, said in (("*.jsonl", "nothing matches it"), ("below/none", "no such file"), (".", None)):
+    cases = (
+        ("*.jsonl", "nothing matches it"),
+        ("below/none", "no such file"),
+        ("n" * 300, "name too long"),
+        (".", None),
+    )
+    for asked, said in cases:
         done = run("check", str(folder / asked))
         assert (said is None) or (done.status == 2 and said in done.err)
     empty = folder / "empty"
@@ -94,6 +101,20 @@ def test_hidden_files_of_a_folder_are_left_out(folder: Path):
     (folder / ".venv").mkdir()
     write_json(folder / ".venv" / "package.json", {"no": "history"})
     assert run("check", folder).out.splitlines()[-1].startswith("2 conversations")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser can read everything")
+@pytest.mark.parametrize("rights", [0o300, 0o400], ids=["whose names nobody may read", "whose files nobody may read"])
+def test_a_folder_that_cannot_be_read_is_said(rights: int, folder: Path):
+    below = folder / "below"
+    below.chmod(rights)
+    try:
+        done = run("check", folder)
+    finally:
+        below.chmod(0o700)
+    assert (done.status, done.out) == (2, "1 conversation: 1 acceptable, 0 with findings\n")
+    assert f"suture: {below}" in done.err
+    assert "permission denied" in done.err
 
 
 @pytest.mark.parametrize("command", [["repair"], ["convert", "--to", "anthropic"], ["view"]])
@@ -170,6 +191,19 @@ def test_a_bad_line_ends_it_unless_it_is_to_go_on(tmp_path: Path):
     assert out.read_bytes().splitlines(keepends=True)[1:4] == bad
 
 
+@pytest.mark.parametrize(
+    ("first", "rest"), [(b"cut off}]", []), (b"cut off}]", GOOD), (b"cut off}]", [GOOD, GOOD]), (b"null", [GOOD, GOOD])]
+)
+def test_a_first_line_that_cannot_be_read_does_not_end_it_either(first: bytes, rest: list[object], tmp_path: Path):
+    path, out = tmp_path / "log.jsonl", tmp_path / "out.jsonl"
+    path.write_bytes(b"\n".join([first, *[json.dumps(each).encode() for each in rest]]) + b"\n")
+    assert run("check", path).status == 2
+    done = run("check", "--keep-going", path)
+    assert (done.status, done.err.count("line 1")) == (2, 1)
+    assert run("repair", "--keep-going", path, "-o", out).status == 2
+    assert out.read_bytes() == path.read_bytes()
+
+
 def test_repaired_lines_come_out_while_more_are_going_in():
     with subprocess.Popen(
         [sys.executable, "-m", "suture.cli", "repair", "-"],
@@ -198,6 +232,11 @@ def test_a_diff_shows_what_would_change_and_changes_nothing(tmp_path: Path):
     assert path.read_bytes() == before
     good = write_json(tmp_path / "good.json", GOOD)
     assert run("repair", "--diff", good) == (0, "", "")
+    out = tmp_path / "out.json"
+    for target in (["--in-place"], ["-o", str(out)]):
+        assert run("repair", "--diff", *target, path) == done
+    assert path.read_bytes() == before
+    assert not out.exists()
 
 
 def test_quiet_shows_errors_only(tmp_path: Path):

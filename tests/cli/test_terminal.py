@@ -188,3 +188,13 @@ def test_json_on_a_terminal_has_escapes_only_as_json_writes_them(tmp_path: Path)
     done = run_on_terminal("repair", path)
     assert harmful(done.out) == set()
     assert json.loads(done.out.splitlines()[0]) == [{"role": "user", "content": EVIL}]
+
+
+def test_lines_that_cannot_be_read_are_copied_to_a_terminal_without_harm(tmp_path: Path):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(
+        b"".join(line + b"\n" for line in (json.dumps(GOOD).encode(), b"\x1b[31m red", b"caf\xe9 \x9b31m"))
+    )
+    done = run_on_terminal("repair", "--keep-going", path)
+    assert done.status == 2
+    assert done.out.splitlines()[1:3] == ["\\u001b[31m red", "caf\\xe9 \\x9b31m"]

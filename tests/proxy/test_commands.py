@@ -89,3 +89,9 @@ def test_a_signal_reaches_the_command(number: signal.Signals):
 def test_what_makes_no_sense_is_refused(arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]):
     assert main(arguments) == 2
     assert reason in capsys.readouterr().err
+
+
+def test_a_variable_that_is_no_address_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("OPENAI_BASE_URL", "api.example/v1")
+    assert main(["run", "--", "true"]) == 2
+    assert capsys.readouterr().err.startswith("suture: OPENAI_BASE_URL: an upstream is an address")

@@ -19,6 +19,7 @@ from suture.tools.signature import read_docstring
             "Search.",
             {"a": "One: more: of it.", "b": "Two."},
         ),
+        ("Args:\n    a: One.\n    b (array of shape (n, m)): Two.\n", "", {"a": "One.", "b": "Two."}),
         ("Search.\n\nParameters:\n    a:\n        One.\n", "Search.", {"a": "One."}),
         ("Search.\n\nArgs:\n    *a: One.\n    **b: Two.", "Search.", {"a": "One.", "b": "Two."}),
         ("Search.\n\nArgs:\n    a: One.\n\nReturns:\n    b: Two.", "Search.", {"a": "One."}),

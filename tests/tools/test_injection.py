@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import MethodType
 from typing import Any, Optional
 
 import pytest
@@ -175,6 +176,21 @@ def test_a_decorated_method_is_a_tool_of_each_object():
     assert run(other.count, '{"plus": 5}', context=CONTEXT) == "7 in main"
     assert run(Shelf(2).list_titles) == ["0 all", "1 all"]
     assert (Shelf.count.name, one.list_titles.name) == ("count", "titles")
+
+
+def test_a_decorated_method_of_a_class_is_a_tool_of_each_class():
+    class Desk:
+        @classmethod
+        @tool
+        def name(cls, plus: str) -> str:
+            return cls.__name__ + plus
+
+    class Chair(Desk): ...
+
+    (made,) = as_tools([Chair.name])
+    (bound,) = as_tools([MethodType(Desk.__dict__["name"].__func__, Desk)])  # as Python 3.13 has it
+    assert [list((each.info.parameters or {})["properties"]) for each in (made, bound)] == [["plus"], ["plus"]]
+    assert [run(each, '{"plus": "!"}') for each in (made, bound)] == ["Chair!", "Desk!"]
 
 
 def test_a_method_that_has_no_object_yet_is_no_tool_for_an_agent():

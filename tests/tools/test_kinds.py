@@ -127,6 +127,8 @@ class Greeter:
 
 
 class Streamer:
+    func = "an attribute of its own, which makes it no partial"
+
     async def __call__(self) -> AsyncIterator[str]:
         yield "hel"
         yield "lo"

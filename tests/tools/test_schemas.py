@@ -57,6 +57,7 @@ def test_parameters_are_described_by_the_docstring_or_by_themselves():
         query: str,
         limit: Annotated[int, msgspec.Meta(ge=1, description="How many at most.")] = 3,
         color: Color = Color.RED,
+        page: Annotated[int, "Where to begin."] = 1,
     ):
         """Search the docs.
 
@@ -67,6 +68,7 @@ def test_parameters_are_described_by_the_docstring_or_by_themselves():
                 in plain words.
             limit: Not this text.
             color: Which shelf.
+            page: Not this text.
             gone: No such parameter.
 
         Returns:
@@ -78,6 +80,7 @@ def test_parameters_are_described_by_the_docstring_or_by_themselves():
         "query": {"description": "What to look for, in plain words.", "type": "string"},
         "limit": {"description": "How many at most.", "type": "integer", "minimum": 1, "default": 3},
         "color": {"description": "Which shelf.", "title": "Color", "enum": ["green", "red"], "default": "red"},
+        "page": {"description": "Where to begin.", "type": "integer", "default": 1},
     }
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -21,6 +22,7 @@ from suture import ChatModelAgent, Message, ModelRetryConfig, ToolCall, interrup
 from suture.stores import SQLiteStore
 from suture.testing import ScriptedModel
 from suture.viewer import Run, serve, serve_store, show_history, show_run, write_page
+from tests.cli.program import COMMAND, TIMEOUT
 from tests.cli.program import run as run_command
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -202,6 +204,27 @@ def test_the_command_writes_a_page_of_a_file_and_of_a_store(tmp_path: Path):
         asyncio.run(a_run(opened))
     assert run_command("view", store, "-o", out).status == 0
     assert [run["name"] for run in embedded(out.read_text(encoding="utf-8"))["runs"]] == ["a"]
+
+
+def test_the_command_writes_a_page_of_what_comes_through_a_pipe(tmp_path: Path):
+    pipe, out = tmp_path / "pipe", tmp_path / "page.html"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_text, args=(json.dumps(BROKEN),), kwargs={"encoding": "utf-8"}, daemon=True)
+    writer.start()
+    assert run_command("view", pipe, "-o", out).status == 0
+    assert embedded(out.read_text(encoding="utf-8"))["runs"][0]["findings"]
+
+
+def test_the_command_serves_the_page_until_it_is_stopped(tmp_path: Path):
+    history = tmp_path / "log.json"
+    history.write_text(json.dumps(BROKEN), encoding="utf-8")
+    command = [*COMMAND, "view", str(history)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline().startswith(b"http://127.0.0.1:")
+        program.terminate()
+        assert program.communicate(timeout=TIMEOUT) == (b"", None)
+    assert program.returncode == 0
 
 
 def test_the_command_says_in_one_line_what_it_cannot_show(tmp_path: Path):

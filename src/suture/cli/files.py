@@ -418,24 +418,29 @@ class Source:
 
     def _read(self) -> Iterator[Conversation]:
         lines = self._lines()
-        number, data = next(lines, (0, b""))
-        if not number:
-            raise Refusal("there is nothing in it")
-        try:
-            value = _read_json(data, number)
-        except _CutOff:
-            whole = self._document(data)
-            value = _read_json(whole, number, is_line=False)
-            yield _open_conversation(value, line=number, raw=whole, pretty=True)
+        for number, data in lines:
+            try:
+                value = _read_json(data, number)
+                break
+            except _CutOff:
+                whole = self._document(data)
+                value = _read_json(whole, number, is_line=False)
+                yield _open_conversation(value, line=number, raw=whole, pretty=True)
+                return
+            except Refusal as refusal:
+                self._skip(data, refusal)
+        else:
+            if not self.bad:
+                raise Refusal("there is nothing in it")
             return
         if _is_message(value):
             yield self._collect((number, value, data), lines)
             return
         second = next(lines, None)
-        yield _open_conversation(value, line=number, raw=data, many=second is not None)
-        for line, each, raw in self._values(chain([second], lines) if second else ()):
+        rest = self._values(chain([second], lines) if second else ())
+        for line, each, raw in chain([(number, value, data)], rest):
             try:
-                conversation = _open_conversation(each, line=line, raw=raw, many=True)
+                conversation = _open_conversation(each, line=line, raw=raw, many=second is not None)
             except Refusal as refusal:
                 alone = Refusal(f"expected a conversation, as in line {number}, found a single message", f"line {line}")
                 self._skip(raw, alone if _is_message(each) else refusal)
@@ -527,19 +532,12 @@ def find_files(paths: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for path in paths:
-        place = Path(path)
-        if path != "-" and place.is_dir():
-            below = sorted(
-                str(file)
-                for file in place.rglob("*")
-                if file.suffix in _SUFFIXES
-                and not any(part.startswith(".") for part in file.relative_to(place).parts)
-                and file.is_file()
-            )
+        if path != "-" and os.path.isdir(path):  # noqa: PTH112 - one that cannot be looked at is told when it is read
+            below = sorted(_find_below(path))
             if not below:
                 raise Refusal(f"there is no {' or '.join(_SUFFIXES)} file below it", path)
             found += below
-        elif any(sign in path for sign in "*?") and not place.exists():
+        elif any(sign in path for sign in "*?") and not os.path.exists(path):  # noqa: PTH110 - as above
             matched = sorted(glob(path, recursive=True))  # noqa: PTH207 - a path from the command line is a string
             if not matched:
                 raise Refusal("nothing matches it", path)
@@ -547,6 +545,16 @@ def find_files(paths: Sequence[str]) -> list[str]:
         else:
             found.append(path)
     return list(dict.fromkeys(found))
+
+
+def _find_below(folder: str) -> Iterator[str]:
+    unread: list[str] = []  # what cannot be looked at, or goes away meanwhile, is told when it is to be read
+    for place, folders, names in os.walk(folder, onerror=lambda error: unread.append(error.filename)):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in [Path(place, name) for name in names if not name.startswith(".")]:
+            if path.suffix in _SUFFIXES and (os.path.isfile(path) or not os.path.lexists(path)):  # noqa: PTH113 - as above
+                yield str(path)
+    yield from unread
 
 
 def _size(file: BinaryIO) -> int:

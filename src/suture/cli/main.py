@@ -224,11 +224,14 @@ def _integer(text: str, least: int, expected: str, most: float = math.inf) -> in
     return number
 
 
-_size = partial(_integer, least=1, expected="a number of bytes above 0")
 _tokens = partial(_integer, least=1, expected="a number of tokens above 0")
 _count = partial(_integer, least=0, expected="a number, 0 or more")
 _port = partial(_integer, least=0, most=65535, expected="a port, 0 to 65535")
-_seconds = partial(_integer, least=1, expected="a number of seconds above 0")
+_seconds = partial(_integer, least=1, expected="whole seconds, 1 or more")
+
+
+def _size(text: str) -> int:
+    return min(_integer(text, 1, "a number of bytes above 0"), sys.maxsize - 2)  # no file is larger
 
 
 def _tool_name(text: str) -> str:

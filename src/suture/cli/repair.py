@@ -7,6 +7,7 @@ goes to a file (with a view of what changed, on a terminal), else on standard er
 """
 
 import json
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
@@ -96,17 +97,19 @@ def run_repair(asked: Namespace) -> int:
 
 
 def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
-    """Return where each repaired file goes."""
+    """Return where each repaired file goes; where only a diff is shown, no file is written."""
+    if asked.diff:
+        return [None for _ in files]
     if asked.in_place:
         if asked.output is not None or "-" in files:
             raise Refusal("--in-place writes each file over itself: it takes no -o, and no standard input")
         return list(files)
-    if asked.output is not None and Path(asked.output).is_dir():
+    if asked.output is not None and os.path.isdir(asked.output):  # noqa: PTH112 - one that cannot be is told later
         targets = [str(Path(asked.output, Path(file).name)) for file in files]
         if len(set(targets)) < len(files):
             raise Refusal("two files of one name would be written there", asked.output)
         return list(targets)
-    if len(files) > 1 and not asked.diff:
+    if len(files) > 1:
         raise Refusal("several files need -o DIRECTORY (one that exists) or --in-place")
     return [asked.output for _ in files]
 

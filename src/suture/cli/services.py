@@ -8,6 +8,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ def view(asked: Namespace) -> int:
     keep_apart("page", None if asked.output == "-" else asked.output, None, asked.file)
     is_store = False
     with refusing(asked.file, verb="read"):
-        if asked.file != "-":
+        if asked.file != "-" and Path(asked.file).is_file():  # a pipe can be read only once
             with Path(asked.file).open("rb") as file:
                 is_store = file.read(len(_SQLITE)) == _SQLITE
         page = "" if is_store and asked.output is None else write_page(read())
@@ -63,7 +64,7 @@ def view(asked: Namespace) -> int:
     with refusing(asked.file, verb="served"):
         store = partial(SQLiteStore, asked.file)
         server = serve_store(store, port=asked.port) if is_store else serve(lambda: page, port=asked.port)
-    with server:
+    with server, suppress(KeyboardInterrupt, SystemExit):  # so it is stopped, by Ctrl-C or SIGTERM
         print(f"http://127.0.0.1:{server.server_port}/ shows {asked.file}; Ctrl-C ends it", flush=True)
         server.serve_forever()
     return 0

@@ -51,6 +51,7 @@ class Talk:
 
     def __init__(self, wire: ChatWire, path: str | None = None) -> None:
         self.wire, self.path = wire, path
+        self._file = os.path.abspath(path or "")  # noqa: PTH100 - of a string; a tool may go to another directory
         self.usage = TokenUsage()
         self.messages: Sequence[Any] = ()
         self._seen: tuple[int, ...] | None = None
@@ -72,7 +73,7 @@ class Talk:
         """Write these in place of what the file holds, in one step."""
         if self.path is None:
             return
-        if _state_of(self.path) != self._seen:
+        if _state_of(self._file) != self._seen:
             raise Refusal("was changed by another program; this chat is no longer kept in it", self.path)
         try:
             data = to_json(messages)
@@ -80,13 +81,15 @@ class Talk:
             raise Refusal(f"cannot be written: {error}", self.path) from None
         if self._seen is None:
             with suppress(OSError):  # a place that cannot be written to is refused below
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
+                os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
         try:
             with Outputs() as outputs:
-                outputs.open(self.path).write(data + b"\n")
+                outputs.open(self._file).write(data + b"\n")
                 outputs.publish()
+        except Refusal as refusal:
+            raise Refusal(refusal.reason, self.path) from None
         finally:
-            self._seen = _state_of(self.path)
+            self._seen = _state_of(self._file)
 
     def spend(self, usage: TokenUsage) -> None:
         """Count what a turn cost."""

@@ -117,7 +117,10 @@ def routes_from(environment: Mapping[str, str]) -> list[Route]:
     routes: list[Route] = []
     for route in DEFAULT_ROUTES:
         names = [name for name, prefix in VARIABLES.items() if prefix == route.prefix and environment.get(name)]
-        routes.append(replace(route, upstream=environment[names[0]]) if names else route)
+        try:
+            routes.append(replace(route, upstream=environment[names[0]]) if names else route)
+        except ConfigError as error:
+            raise ConfigError(f"{names[0]}: {error}") from None
     return routes
 
 

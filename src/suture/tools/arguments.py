@@ -295,7 +295,7 @@ def _finish(schema: Mapping[str, Any], parameters: Sequence[Parameter], notes: M
     whole["$defs"] = dict(schema.get("$defs", {}))
     whole["properties"] = {
         each.name: {
-            **({"description": notes[each.name]} if notes.get(each.name) else {}),
+            **({"description": note} if (note := _note(each.annotation) or notes.get(each.name)) else {}),
             **schema["properties"][each.name],
             **_default(each),
         }
@@ -309,6 +309,11 @@ def _finish(schema: Mapping[str, Any], parameters: Sequence[Parameter], notes: M
     if not whole["$defs"]:
         del whole["$defs"]
     return whole
+
+
+def _note(hint: Any) -> str:
+    """Return the text beside a type, as in `Annotated[str, "What to look for."]`."""
+    return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, str)), "")
 
 
 def _default(parameter: Parameter) -> dict[str, Any]:

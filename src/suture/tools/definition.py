@@ -253,7 +253,7 @@ def _from_function(
     lenient = {*(own_schema or {}).get("properties", ()), *(("return",) if kind else ())}
     signature = read_signature(function, name, lenient=lenient)
     # Every object inherits the docstring of its class; a partial's says nothing about the function in it.
-    text = read_docstring(origin.__doc__ or (None if hasattr(function, "func") else function.__doc__))
+    text = read_docstring(origin.__doc__ or (None if issubclass(type(function), partial) else function.__doc__))
     reader = make_reader(name, signature, text.parameters, own_schema)
     kind = _kind_of(function, signature.returns, kind, name)
     threaded = thread and _is_blocking(function)
@@ -275,7 +275,7 @@ def _from_function(
 
 def _called(function: Callable[..., Any]) -> Callable[..., Any]:
     # An object that can be called is what its `__call__` is; a partial is looked through by `inspect`.
-    return function if inspect.isroutine(function) or hasattr(function, "func") else type(function).__call__
+    return function if inspect.isroutine(function) or issubclass(type(function), partial) else type(function).__call__
 
 
 def _is_blocking(function: Callable[..., Any]) -> bool:
@@ -344,6 +344,8 @@ def as_tools(items: Iterable[object]) -> tuple[Tool[..., Any], ...]:
 
 
 def _as_tool(item: object, place: int) -> Tool[..., Any]:
+    if isinstance(item, MethodType) and type(cast("Any", item).__func__) is Tool:  # a class's own, from Python 3.13 on
+        item = cast("Any", item).__func__.__get__(item.__self__, type(item.__self__))
     if isinstance(item, type) or not (callable(item) or _method_of(item)):
         shown = f"the class {item.__name__}" if isinstance(item, type) else f"a {type(item).__name__}"
         raise ConfigError(

@@ -78,13 +78,13 @@ def read_signature(function: Callable[..., Any], tool: str, *, lenient: Containe
 
 
 def is_method(function: Callable[..., Any]) -> bool:
-    """Return whether this is a function of a class that takes the object first."""
+    """Return whether this is a function of a class that takes the object, or the class, first."""
     if not isinstance(function, FunctionType):
         return False
     owner = function.__qualname__.rpartition(".")[0]
     if not owner or owner.endswith("<locals>"):
         return False
-    return next(iter(inspect.signature(function).parameters), "") == "self"
+    return next(iter(inspect.signature(function).parameters), "") in {"self", "cls"}
 
 
 def _partial_names(function: Any) -> set[str]:
@@ -184,7 +184,7 @@ _PARAMETERS = frozenset(("args", "arguments", "parameters", "params", "keyword a
 _OTHERS = ("attribute", "example", "note", "raise", "reference", "return", "todo", "warn", "warning", "yield")
 _SECTIONS = _PARAMETERS | {"see also", *_OTHERS, *(f"{name}s" for name in _OTHERS)}
 _HEADER = r"([A-Z][A-Za-z]*(?: [A-Za-z]+)?):"
-_ENTRY = r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:(?:\s+(.*)|$)"
+_ENTRY = r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:(?:\s+(.*)|$)"
 _FIELD = r":(\w+)(?:\s+[^:]*?(\w+))?\s*:\s*(.*)"
 _FIELDS_OF_PARAMETERS = frozenset(("param", "parameter", "arg", "argument", "key", "keyword"))
 

@@ -149,6 +149,12 @@ def depth(fathoms: int) -> str:
     return f"{fathoms} fathoms"
 
 
+def wander() -> str:
+    """Go to another directory."""
+    os.chdir("/")
+    return "away"
+
+
 class Shed:
     """Where tools are kept."""
 
@@ -171,6 +177,7 @@ CALLS = {
     "evil tool": ("evil", "{}"),
     "log": ("log", "{}"),
     "broken": ("broken", "{}"),
+    "wander": ("wander", "{}"),
     "evil call": (EVIL, EVIL),
     "halved call": ("tides", '{"port": "\udc00"}'),
     **{made.name: (made.name, "{}") for made in rude},

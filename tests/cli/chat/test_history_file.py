@@ -31,6 +31,13 @@ def test_a_conversation_goes_on_where_it_was(harbour: Harbour):
     assert [role for role, _ in harbour.kept()] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
+def test_a_tool_that_goes_to_another_directory_does_not_take_the_file_along(harbour: Harbour):
+    harbour.tools = "harbour:wander"
+    done = harbour.pipe("wander\nhello\n", *KEPT)
+    assert (done.status, done.out) == (0, "One moment.\nIt says: away\nYou said: hello\n")
+    assert [role for role, _ in harbour.kept()] == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
 def test_the_file_is_what_to_json_writes(harbour: Harbour):
     harbour.pipe("tide\n", *KEPT)
     stored = harbour.history.read_bytes()
