@@ -392,6 +392,17 @@ class Source:
             finally:
                 self.pause()
 
+    @contextmanager
+    def skipping(self, conversation: Conversation) -> Generator[None]:
+        """Leave one of many conversations out if the engine refuses it and that is asked."""
+        try:
+            yield
+        except (InputError, ConfigError, RecursionError) as error:
+            if not (self._keeps_going and conversation.many):
+                raise
+            self.bad.append(Bad(conversation.raw[0], conversation.refuse(error), torn=False))
+            self.count -= 1  # it will be counted
+
     def tell_bad(self, fate: str = "") -> int:
         """Say which lines could not be read; return the exit status that comes of it.
 
@@ -418,24 +429,30 @@ class Source:
 
     def _read(self) -> Iterator[Conversation]:
         lines = self._lines()
-        number, data = next(lines, (0, b""))
-        if not number:
-            raise Refusal("there is nothing in it")
-        try:
-            value = _read_json(data, number)
-        except _CutOff:
-            whole = self._document(data)
-            value = _read_json(whole, number, is_line=False)
-            yield _open_conversation(value, line=number, raw=whole, pretty=True)
+        number = 0
+        for number, data in lines:
+            try:
+                value = _read_json(data, number)
+                break
+            except _CutOff:
+                whole = self._document(data)
+                value = _read_json(whole, number, is_line=False)
+                yield _open_conversation(value, line=number, raw=whole, pretty=True)
+                return
+            except Refusal as refusal:
+                self._skip(data, refusal)
+        else:
+            if not number:
+                raise Refusal("there is nothing in it")
             return
         if _is_message(value):
             yield self._collect((number, value, data), lines)
             return
         second = next(lines, None)
-        yield _open_conversation(value, line=number, raw=data, many=second is not None)
-        for line, each, raw in self._values(chain([second], lines) if second else ()):
+        rest = self._values(chain([second], lines) if second else ())
+        for line, each, raw in chain([(number, value, data)], rest):
             try:
-                conversation = _open_conversation(each, line=line, raw=raw, many=True)
+                conversation = _open_conversation(each, line=line, raw=raw, many=second is not None)
             except Refusal as refusal:
                 alone = Refusal(f"expected a conversation, as in line {number}, found a single message", f"line {line}")
                 self._skip(raw, alone if _is_message(each) else refusal)
