@@ -107,6 +107,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(f"rule {self.id}: {problem} is always repaired; it cannot be unrepairable")
 
 
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 PRINTABLE = r"[^\x00-\x1f\x7f]+"
 """The pattern of an id that may be anything but control characters."""
 
@@ -139,6 +140,28 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
     def accepts(self, text: str) -> bool:
         """Tell whether `text` may be an id."""
         return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
+
+    def make(self, seed: str) -> str:
+        """Return an id made from `seed`, always the same; a pattern with different kinds of places may refuse it.
+
+        >>> IdForm(pattern="[0-9]{9}", prefix="", length=9).make("call_1").isdigit()
+        True
+        """
+        from hashlib import blake2b  # noqa: PLC0415 - only histories that need a new id pay for it
+
+        alphabet, made = _alphabet(self), self.prefix
+        number = int.from_bytes(blake2b(seed.encode("utf-8", "surrogatepass")).digest())
+        while len(made) < min(self.length, self.limit or self.length):
+            number, place = divmod(number, len(alphabet))
+            made += alphabet[place]
+        return made
+
+
+@cache
+def _alphabet(form: IdForm) -> str:
+    """Return the characters of which an id of this form can be made: all of them, unless only some can fill it."""
+    length = min(form.length, form.limit or form.length) - len(form.prefix)
+    return "".join(each for each in _ALPHABET if form.accepts(form.prefix + each * length)) or _ALPHABET
 
 
 _TABLE = """
@@ -278,11 +301,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
             if STRUCTURAL.intersection(rule.problems).difference(new.get(rule.id, ())):
                 raise ConfigError(f"rule {rule.id} is structural: pairing always runs")
         _check_pattern(names or "")
+        says = _describe_forms(ids, names)
         return _checked(
             replace(
                 parent,
                 name=name,
-                rules=(*[rule for rule in parent.rules if rule not in gone], *rules),
+                rules=(*[_restate(rule, says) for rule in parent.rules if rule not in gone], *rules),
                 ids=parent.ids if isinstance(ids, UnsetType) else ids,
                 names=parent.names if names is None else names,
             ),
@@ -312,6 +336,23 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
             for problem in rule.problems
             if problem in operations
         }
+
+
+def _describe_forms(ids: IdForm | UnsetType | None, names: str | None) -> dict[str, str]:
+    """Return what rules about ids and names say in a profile of one's own; raise `ConfigError` if no id can be made."""
+    says = {"illegal-name": f"A tool's name fits {names}."} if names else {}
+    if isinstance(ids, IdForm):
+        if not any(ids.accepts(ids.make(str(salt))) for salt in range(10_000)):
+            raise ConfigError(f"no id like {ids.make('')!r} fits {ids.pattern!r}; set prefix and length of IdForm")
+        limit = f" and has at most {ids.limit} characters" if ids.limit else ""
+        says["illegal-id"] = f"An id fits {ids.pattern}{limit}."
+    return says
+
+
+def _restate(rule: Rule, says: Mapping[str, str]) -> Rule:
+    """Return `rule`; if it is about one of these problems, with what it says now and without its source."""
+    said = next((says[problem] for problem in rule.problems if problem in says), "")
+    return replace(rule, says=said, source="") if said else rule
 
 
 def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:

@@ -204,6 +204,26 @@ def test_a_first_line_that_cannot_be_read_does_not_end_it_either(first: bytes, r
     assert out.read_bytes() == path.read_bytes()
 
 
+def test_a_conversation_that_is_refused_is_a_bad_line_too(tmp_path: Path):
+    path, out = tmp_path / "log.jsonl", tmp_path / "out.jsonl"
+    bad = [b'{"version": 3}\n', b'[{"role": "robot", "content": "?"}]\n', b'[{"role": "user"}, null]\n']
+    good = [json.dumps(DANGLING).encode() + b"\n", json.dumps(GOOD).encode() + b"\n"]
+    path.write_bytes(b"{not json}\n" + bad[0] + good[0] + bad[1] + bad[2] + good[1])
+    assert run("check", path).err.startswith(f"suture: {path}, line 1, column 2")
+    checked = run("check", "--keep-going", path)
+    assert checked.status == 2
+    assert [line.split(": ")[1] for line in checked.err.splitlines()] == [
+        *(f"{path}, line 1, column 2", f"{path}, line 2"),
+        *(f"{path}, line 4, message 0", f"{path}, line 5, message 1"),
+    ]
+    assert "2 conversations: 1 acceptable, 1 with findings" in checked.out
+    done = run("repair", "--keep-going", path, "-o", out)
+    assert (done.status, "2 conversations, 1 changed" in done.out) == (2, True)
+    written = out.read_bytes().splitlines(keepends=True)
+    assert [written[at] for at in (0, 1, 3, 4, 5)] == [b"{not json}\n", *bad, good[1]]
+    assert len(json.loads(written[2])) == len(DANGLING) + 1
+
+
 def test_repaired_lines_come_out_while_more_are_going_in():
     with subprocess.Popen(
         [sys.executable, "-m", "suture.cli", "repair", "-"],

@@ -146,6 +146,10 @@ def test_every_argument_of_patch_tool_calls_is_explained():
     assert named(HOOKS, "argument") == parameters(PatchToolCalls)
 
 
+def test_every_argument_of_compaction_is_explained():
+    assert sorted(named(DOCS / "compaction.md", "argument")) == sorted(parameters(suture.Compaction))
+
+
 def test_every_method_of_a_store_is_explained_with_its_signature():
     told = [signature.removeprefix("async ").replace("\\|", "|") for signature in named(STAYS, "method")]
     methods = {name: method for name, method in vars(stores.Store).items() if inspect.iscoroutinefunction(method)}

@@ -248,7 +248,7 @@ def test_a_profile_of_one_s_own_is_taken_as_it_is():
     assert re.fullmatch("[a-z]{3}", fixed.messages[1]["tool_calls"][0]["id"])
     assert suture.Repairer(history, wire="openai-chat", profile=own).messages == fixed.messages
     never = msgspec.structs.replace(own, ids=IdForm(pattern="[a-z]{3}", length=3))
-    with pytest.raises(suture.ConfigError, match="no id of 3 characters fits"):
+    with pytest.raises(suture.ConfigError, match="no id like 'call_' fits"):
         suture.repair(history, profile=never)
 
 

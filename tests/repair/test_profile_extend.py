@@ -67,6 +67,7 @@ def test_a_rule_of_structure_cannot_be_left_out(structural: str) -> None:
         (lambda: Profile.extend("openai-chat", name="mine", rules=[rule("missing-field", "fill")]), "names no field"),
         (lambda: Profile.extend("openai-chat", name="mine", rules=["mine"]), "a list of Rule"),  # pyright: ignore[reportArgumentType]
         (lambda: Profile.extend("openai-chat", name="mine", ids="[a-z]+"), "an IdForm"),  # pyright: ignore[reportArgumentType]
+        (lambda: Profile.extend("openai-chat", name="mine", ids=IdForm(pattern="[0-9]{9}")), "set prefix and length"),
     ],
 )
 def test_what_could_only_fail_in_a_repair_is_an_error_when_it_is_made(make: Callable[[], object], told: str) -> None:
@@ -158,6 +159,26 @@ def test_a_made_id_is_no_longer_than_the_limit() -> None:
         1
     ]["tool_calls"]
     assert re.fullmatch("call_[a-zA-Z0-9]{3}", made["id"])
+
+
+@pytest.mark.parametrize("pattern", ["[0-9]{9}", "[A-F]{9}", "[a-z_]{9}", "(?=.*[0-9])(?=.*[a-z]).{9}"])
+def test_an_id_is_made_of_the_characters_that_the_pattern_takes(pattern: str) -> None:
+    form = IdForm(pattern=pattern, limit=9, scope="history", prefix="", length=9)
+    mine = Profile.extend("openai-chat", name="mine", ids=form)
+    broken = history("openai-chat", user("q"), turn(asks("a/b", "1"), asks("a/c", "2")))
+    made = [call["id"] for call in sound("openai-chat", broken, profile=mine).messages[1]["tool_calls"]]
+    assert len(set(made)) == 2
+    assert all(re.fullmatch(pattern, each) for each in made)
+
+
+def test_a_finding_about_an_id_or_a_name_cites_the_form_that_was_extended() -> None:
+    ids = IdForm(pattern="[0-9]{9}", limit=9, prefix="", length=9)
+    mine = Profile.extend("openai-chat", name="mine", ids=ids, names="[A-Z]+")
+    says = {found.problem: (found.says, found.source) for found in suture.check(PAIR, profile=mine).findings}
+    assert says == {
+        "illegal-id": ("An id fits [0-9]{9} and has at most 9 characters.", ""),
+        "illegal-name": ("A tool's name fits [A-Z]+.", ""),
+    }
 
 
 def test_without_ids_of_its_own_an_extended_profile_has_those_of_the_other() -> None:

@@ -98,3 +98,20 @@ def test_a_store_that_overwrites_breaks_the_contract():
         Broken().test_it_does_what_a_memory_store_does()
     with pytest.raises(AssertionError):
         Broken().test_of_tasks_that_write_the_same_number_one_wins()
+
+
+class Unordered(MemoryStore):
+    """A store that has no queue: whoever waits has to ask again."""
+
+    async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
+        return await super().acquire(run, owner, seconds)
+
+
+class Hurried(StoreContract):
+    def make_store(self) -> Store:
+        return Unordered()
+
+
+def test_a_store_without_a_queue_breaks_the_contract_and_does_not_hang_it():
+    with pytest.raises(AssertionError, match="expected 'alive', found ''"):
+        Hurried().test_a_lease_that_is_not_renewed_runs_out()

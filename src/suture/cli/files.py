@@ -392,6 +392,17 @@ class Source:
             finally:
                 self.pause()
 
+    @contextmanager
+    def skipping(self, conversation: Conversation) -> Generator[None]:
+        """Leave one of many conversations out if the engine refuses it and that is asked."""
+        try:
+            yield
+        except (InputError, ConfigError, RecursionError) as error:
+            if not (self._keeps_going and conversation.many):
+                raise
+            self.bad.append(Bad(conversation.raw[0], conversation.refuse(error), torn=False))
+            self.count -= 1  # it will be counted
+
     def tell_bad(self, fate: str = "") -> int:
         """Say which lines could not be read; return the exit status that comes of it.
 

@@ -41,17 +41,18 @@ def run_check(asked: Namespace) -> int:
             nonlocal count, found, many
             with open_source(file, asked) as source:
                 for conversation in source:
-                    messages, wire = conversation.take(asked.wire)
-                    report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
-                    many |= conversation.many
-                    found += not report.acceptable
-                    source.pause()
-                    if asked.json:
-                        record = {"line": conversation.line, "report": report.to_dict()}
-                        record = {"file": file, **record} if several else record
-                        output.write(visible_json(record).encode() + b"\n")
-                    elif not asked.quiet and not (many and report.acceptable):
-                        screen.report(report, conversation.name if several else conversation.title)
+                    with source.skipping(conversation):
+                        messages, wire = conversation.take(asked.wire)
+                        report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
+                        many |= conversation.many
+                        found += not report.acceptable
+                        source.pause()
+                        if asked.json:
+                            record = {"line": conversation.line, "report": report.to_dict()}
+                            record = {"file": file, **record} if several else record
+                            output.write(visible_json(record).encode() + b"\n")
+                        elif not asked.quiet and not (many and report.acceptable):
+                            screen.report(report, conversation.name if several else conversation.title)
                 count += source.count
             return source.tell_bad("left out")
 
@@ -133,7 +134,8 @@ class _Job:
             screen = None if quiet else outputs.screen_beside(asked.output)
             for conversation in source:
                 self._pass_bad(source, history)
-                self._repair(conversation, history if diff is None else diff, done, screen, source)
+                with source.skipping(conversation):
+                    self._repair(conversation, history if diff is None else diff, done, screen, source)
             self._pass_bad(source, history)
             if not asked.in_place or self._changed or self._passed:  # else the file stays, and there is nothing to say
                 if screen is not None:

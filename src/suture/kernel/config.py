@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeAlias
 import msgspec
 
 from suture._aio import LOG, settle
+from suture._text import plural
 from suture.errors import ConfigError
 from suture.kernel.requests import Model
 from suture.messages import FrozenMap, M, TokenUsage
@@ -152,7 +153,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
         if self.total_tokens is not None and usage.total_tokens >= self.total_tokens:
             return f"the budget of {self.total_tokens} tokens is used up"
         if self.tool_calls is not None and tool_calls > self.tool_calls:
-            return f"the budget of {self.tool_calls} tool calls is used up"
+            return f"the budget of {plural(self.tool_calls, 'tool call')} is used up"
         if self.cost is not None and self.cost_of is not None and self.cost_of(usage) >= self.cost:
             return f"the budget of {self.cost} for cost is used up"
         return ""
@@ -256,6 +257,6 @@ def make_output_rule(output_type: Any) -> OutputRule | None:
         try:
             return read(body)
         except (msgspec.DecodeError, ValueError) as error:
-            raise ValueError(f"The answer does not fit: {error}") from None
+            raise ValueError(str(error) or type(error).__name__) from None
 
     return OutputRule(instruction, FrozenMap(schema), read_answer)

@@ -17,7 +17,7 @@ from suture.kernel.run_state import Approval, InterruptSignal, RunResult, Snapsh
 from suture.kernel.state import Emitter, Execution, get_frame
 from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import encode_value
-from suture.messages import FrozenMap, History
+from suture.messages import AgenticMessage, FrozenMap, History, Message
 from suture.repair import Cause, make_options, pair
 from suture.repair import is_in_order as is_paired
 from suture.tools import as_tools
@@ -60,10 +60,10 @@ def read_input(wire: ChatWire, given: Any) -> list[Any]:
     if items and all(_is_part(item) and wire.claims(item) is False for item in items):
         return [wire.user(items)]
     for index, message in enumerate(items):
-        if wire.native and isinstance(message, Mapping):
+        if wire.native and isinstance(message, Mapping | Message | AgenticMessage) and wire.claims(message) is False:
             raise InputError(
-                f"this agent's model speaks {wire.name}, and this is a dict; make it with suture.messages, or use a "
-                "model that speaks openai-chat",
+                f"this agent's messages are of the wire {wire.name}, and this is a {type(cast('Any', message)).__name__}; "
+                f"convert it first: suture.codecs.convert(messages, its_wire, {wire.name!r}).messages",
                 index=index,
             )
         wire.view(message, index)

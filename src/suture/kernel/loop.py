@@ -177,7 +177,9 @@ class LocalPort:
                     raise OutputError(
                         f"the answer does not fit output_type, after {state.corrections} corrections: {fault}"
                     )
-                run.history = run.history.append(run.wire.user(f"{fault}. {run.spec.output.instruction}"))
+                run.history = run.history.append(
+                    run.wire.user(f"The answer does not fit: {fault}. {run.spec.output.instruction}")
+                )
                 state.corrections, phase = state.corrections + 1, "model"
         state.phase = phase
         if run.journal is not None:

@@ -31,7 +31,7 @@ from suture.repair import Follower, is_in_order
 
 _LONGEST_WAIT = 3600.0
 """Who asks to be left alone for longer than this many seconds is not asked again."""
-_CUT = "the model's stream ended before its message was whole: it ends with one whole message"
+_CUT = "the model's stream ended before its message was complete; stream() must yield that message last"
 _HOPELESS = (ConfigError, HistoryError, InputError)
 """Errors that would come again: nothing about the request changes by itself."""
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from suture import events
 from suture._aio import closing, in_context, run_to_the_end
-from suture._text import shorten
+from suture._text import plural, shorten
 from suture.errors import ComponentCancelledError, ConfigError
 from suture.kernel.config import Component, notify
 from suture.kernel.requests import Collector, HookError, ToolCallRequest, error_result, join_results, text_result
@@ -401,7 +401,7 @@ def refuse_calls(run: Execution, calls: Sequence[Call]) -> None:
         run.refused[len(calls) - 1] = placeholder_text(Cause.MALFORMED, calls[-1].name, calls[-1].id, run.language)
     if budget is not None and budget.tool_calls is not None:
         for index in range(max(0, budget.tool_calls - run.state.tool_calls), len(calls)):
-            run.refused[index] = f"Not run: the budget of {budget.tool_calls} tool calls is used up."
+            run.refused[index] = f"Not run: the budget of {plural(budget.tool_calls, 'tool call')} is used up."
 
 
 async def run_batch(run: Execution, calls: Sequence[Call]) -> None:

@@ -9,7 +9,6 @@ from suture.profiles import IdForm
 from suture.wires import Key, SurrogateError, View, Wire
 
 _TRIES = 100_000
-_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class CallIndex:
@@ -191,18 +190,11 @@ class Ids:
         count = self._repeats.get(original, 0)
         self._repeats[original] = count + 1
         self._repeat_log.append(original)
-        from hashlib import blake2b  # noqa: PLC0415 - only histories that need a new id pay for it
-
-        length = min(self.form.length, self.form.limit or self.form.length)
         for salt in range(_TRIES):
-            digest = blake2b(f"{original}\0{count}\0{salt}".encode("utf-8", "surrogatepass")).digest()
-            number, made = int.from_bytes(digest), self.form.prefix
-            while len(made) < length:
-                number, place = divmod(number, len(_ALPHABET))
-                made += _ALPHABET[place]
+            made = self.form.make(f"{original}\0{count}\0{salt}")
             if made not in self.used and self.form.accepts(made):
                 return self._take(made)
-        raise ConfigError(f"no id of {length} characters fits {self.form.pattern!r} and is free")
+        raise ConfigError(f"no id like {self.form.make(original)!r} fits {self.form.pattern!r} and is free")
 
     def _take(self, call_id: str) -> str:
         self.used[call_id] = None

@@ -37,7 +37,8 @@ class ScriptedModel(Generic[M]):
         wire: which messages it speaks.
         profile: whose rules hold for what it is sent; the wire's own provider if not given.
         chunk_size: stream texts and arguments in pieces of this many characters; not given, replies come whole.
-        cut_after: break the stream off, with `error`, after this many pieces.
+        cut_after: break the stream off after this many pieces; needs `chunk_size`.
+        error: what it breaks off with; a `ConnectionError` by default.
 
     What it was sent is in `requests`.
 
@@ -84,6 +85,8 @@ class ScriptedModel(Generic[M]):
     ) -> None:
         if isinstance(replies, str):
             raise ConfigError("replies is a list of replies, or a function; put a single text into a list")
+        if cut_after is not None and chunk_size is None:
+            raise ConfigError("cut_after counts pieces, and there are none without chunk_size")
         self._wire = get_chat_wire(wire)
         self.wire = wire
         self.profile = profile or default_profile(wire).name

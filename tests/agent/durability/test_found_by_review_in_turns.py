@@ -46,7 +46,7 @@ def test_an_approved_call_is_run_whatever_the_budget_refused_beside_it():
     result = asyncio.run(go_on())
     assert [message.content for message in result.messages[2:4]] == [
         "paid",
-        "Not run: the budget of 1 tool calls is used up.",
+        "Not run: the budget of 1 tool call is used up.",
     ]
 
 

@@ -176,3 +176,8 @@ def test_what_was_cut_before_anything_came_leaves_the_input_alone(wire: str):
         assert_sent(model, ASK, MORE)
 
     asyncio.run(use())
+
+
+def test_a_scripted_stream_without_pieces_cannot_be_cut_after_some():
+    with pytest.raises(suture.ConfigError, match="without chunk_size"):
+        ScriptedModel(["At 06:12."], cut_after=1)

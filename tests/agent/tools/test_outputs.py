@@ -62,6 +62,20 @@ def test_a_wrong_answer_is_sent_back_once_with_what_is_wrong(wire: str, kind: An
     assert suture.check(list(finished.messages), wire=wire).acceptable
 
 
+@dataclass
+class Speechless:
+    port: str
+
+    def __post_init__(self) -> None:
+        raise ValueError
+
+
+def test_an_answer_that_is_refused_without_a_reason_is_refused():
+    agent = ChatModelAgent(model=ScriptedModel(lambda _: '{"port": "Dover"}'), output_type=Speechless)
+    with pytest.raises(OutputError, match="after 2 corrections: "):
+        agent.run_sync("hi")
+
+
 @each_type
 def test_an_answer_that_stays_wrong_is_an_error(kind: Any):
     async def use() -> None:
@@ -69,6 +83,7 @@ def test_an_answer_that_stays_wrong_is_an_error(kind: Any):
         agent_run = agent.stream("hi")
         with pytest.raises(OutputError) as error:
             await agent_run.result()
+        assert str(error.value).count("does not fit") == 1
         assert error.value.result is agent_run.final_result
         assert agent_run.final_result is not None
         assert suture.check(list(agent_run.final_result.messages), wire="message").acceptable
