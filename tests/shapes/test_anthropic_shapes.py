@@ -245,11 +245,25 @@ MCP = {"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "echo", "server_name"
 MCP_RESULT = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "is_error": False, "content": []}
 
 
-@pytest.mark.parametrize(
-    "blocks", [(SERVER, SERVED, text("a")), (SERVER,), (MCP, MCP_RESULT), (text("a"), SERVER, SERVED)]
-)
+@pytest.mark.parametrize("blocks", [(SERVER, SERVED, text("a")), (MCP, MCP_RESULT), (text("a"), SERVER, SERVED)])
 def test_server_side_tools_are_left_alone(blocks: tuple[Any, ...]):
     left_alone([GO, model(*blocks), user(text("next"))], "anthropic")
+
+
+def test_a_server_side_tool_that_may_still_run_is_left_alone():
+    """A paused turn goes back as it is; beside calls, the service runs its own tool when they are answered."""
+    left_alone([GO, model(text("a"), SERVER)], "anthropic")
+    left_alone([GO, model(SERVER), model(SERVED, text("a")), user(text("next"))], "anthropic")
+    left_alone([GO, model(SERVER, use("x")), user(res("x"))], "anthropic")
+    left_alone([GO, model(use("x"), SERVER), user(res("x")), model(SERVED, use("y")), user(res("y"))], "anthropic")
+
+
+def test_a_server_side_tool_that_never_ran_is_left_out():
+    """It is refused for good (lisette#108, langchainjs#11407)."""
+    said = model(text("a"), SERVER, SERVED, {**SERVER, "id": "srvtoolu_2"})
+    fixed = mended([GO, said, user(text("next"))], "anthropic")
+    assert fixed.messages == [GO, model(text("a"), SERVER, SERVED), user(text("next"))]
+    assert mended([GO, model(SERVER), user(text("next"))], "anthropic").messages == [GO, user(text("next"))]
 
 
 def test_a_client_call_beside_a_server_side_one_is_answered_alone():
