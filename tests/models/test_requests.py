@@ -528,9 +528,9 @@ def test_a_search_that_was_broken_off_is_left_out_when_the_user_speaks(reason: s
 
 
 @pytest.mark.parametrize("order", [[SEARCH, LOOK], [THOUGHT, LOOK, SEARCH]], ids=["search first", "call first"])
-def test_a_search_beside_a_call_waits_for_the_result_of_the_call(order: list[Any]):
-    found = [FOUND, says("At 06:12.")]
-    answers = [anthropic_reply("tool_use", *order), anthropic_reply("end_turn", *found)]
+def test_a_search_beside_calls_waits_for_their_results(order: list[Any]):
+    again, found = [{**LOOK, "id": "toolu_2"}], [FOUND, says("At 06:12.")]
+    answers = [anthropic_reply("tool_use", *said) for said in (order, again)] + [anthropic_reply("end_turn", *found)]
 
     async def main() -> Any:
         async with loopback(answers) as server:
@@ -541,8 +541,7 @@ def test_a_search_beside_a_call_waits_for_the_result_of_the_call(order: list[Any
 
     result, asked = asyncio.run(main())
     assert result.output == "At 06:12."
-    assert contents_of(asked[1]) == [order]
-    assert contents_of(asked[2]) == [order, found]
+    assert [contents_of(each) for each in asked[1:]] == [[order], [order, again], [order, again, found]]
 
 
 @pytest.mark.parametrize("native", ["message", "agentic"])

@@ -250,13 +250,21 @@ def test_server_side_tools_are_left_alone(blocks: tuple[Any, ...]):
     left_alone([GO, model(*blocks), user(text("next"))], "anthropic")
 
 
-@pytest.mark.parametrize("open_use", [SERVER, MCP], ids=["server", "mcp"])
-def test_a_server_side_tool_that_has_no_result_is_left_alone_until_somebody_else_speaks(open_use: dict[str, Any]):
-    """The service goes on with it when the turn is sent back; behind it, it refuses what anybody says."""
-    left_alone([GO, model(text("a"), open_use)], "anthropic")
-    left_alone([GO, model(text("a"), open_use), model(text("b"))], "anthropic")
-    fixed = mended([GO, model(text("a"), open_use), user(text("next"))], "anthropic")
-    assert list(fixed.messages) == [GO, model(text("a")), user(text("next"))]
+def test_a_server_side_tool_that_may_still_run_is_left_alone():
+    """A paused turn goes back as it is; beside calls, the service runs its own tool when they are answered."""
+    left_alone([GO, model(text("a"), SERVER)], "anthropic")
+    left_alone([GO, model(SERVER), model(SERVED, text("a")), user(text("next"))], "anthropic")
+    left_alone([GO, model(SERVER, use("x")), user(res("x"))], "anthropic")
+    left_alone([GO, model(use("x"), SERVER), user(res("x")), model(SERVED, use("y")), user(res("y"))], "anthropic")
+
+
+def test_a_server_side_tool_that_never_ran_is_left_out():
+    """It is refused for good (lisette#108, langchainjs#11407)."""
+    said = model(text("a"), SERVER, SERVED, {**SERVER, "id": "srvtoolu_2"})
+    fixed = mended([GO, said, user(text("next"))], "anthropic")
+    assert fixed.messages == [GO, model(text("a"), SERVER, SERVED), user(text("next"))]
+    for use_of in (SERVER, MCP):
+        assert mended([GO, model(use_of), user(text("next"))], "anthropic").messages == [GO, user(text("next"))]
 
 
 def test_a_client_call_beside_a_server_side_one_is_answered_alone():

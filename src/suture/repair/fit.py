@@ -419,24 +419,28 @@ class Fit:
             return
         self._mended.add(id(item))
         for problem in self._passes:
-            if problem == "split-server-tool" and (goes_on or self._stands_before(item)):
-                continue
             better = self.wire.mends[problem](item.message, item.view)
-            if better is item.message:
+            if better is item.message or (problem == "split-server-tool" and (goes_on or self._stands_before(item))):
                 continue
             may = better is not None and (not item.view.signed or problem not in _NOT_IN_SIGNED)
             if self._find(problem, item, _DONE[problem] if may else ""):
                 self._replace(item, better)
 
     def _stands_before(self, item: Record) -> bool:
-        """Tell whether a server's tool whose result a message may hold can have been used in what the model said last.
+        """Tell whether the server's tools whose results a message holds were used in what the model said before.
 
         That is a pause, or one block a message; or calls of ours came first, and the server ran its own behind them.
         """
         wire = self.wire
-        if self.last != "results" or not self.out or not isinstance(wire, BlockWire):
+        if self.last != "results" or not isinstance(wire, BlockWire):
             return self.last == "assistant"
-        whole = wire.with_blocks(item.message, [*wire.blocks(self.out[-1]), *wire.blocks(item.message)])
+        said = [item.message]
+        for message in reversed(self.out):
+            view = wire.view(message)
+            if view.role != "assistant" and not view.results:
+                break
+            said.append(message)
+        whole = wire.with_blocks(item.message, [block for message in reversed(said) for block in wire.blocks(message)])
         return wire.mends["split-server-tool"](whole, item.view) is whole
 
     def _fit_message(self, item: Record) -> None:

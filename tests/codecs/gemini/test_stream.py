@@ -209,8 +209,10 @@ LONGER = bytes_of(
 
 def test_a_part_of_which_the_sdk_left_nothing_is_passed_over():
     reader = CODEC.reader()
-    reader.feed(event({}, {"text": "So "}, {}, reason="STOP"))
+    body = event({}, {"text": "So "}, {}, reason="STOP")
+    reader.feed(body)
     assert reader.finish().content_blocks == (AssistantGenText("So "),)
+    assert CODEC.decode_reply(body).content_blocks == (AssistantGenText("So "),)
 
 
 def taken(data: bytes) -> tuple[list[Delta], AgenticMessage | Exception]:

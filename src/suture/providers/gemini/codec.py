@@ -35,7 +35,12 @@ _SERVER: Mapping[str, tuple[Any, str, str]] = {
     "toolResponse": (native.ServerToolResult, "content", "response"),
 }
 """Parts about tools that Gemini runs: the block, its field, and what fills that (empty: all of the part)."""
-_SILENT = (native.AssistantGenText(""), native.Reasoning("", extension={"wire": stream.GEMINI}))
+_SILENT = (
+    native.AssistantGenText(""),
+    native.Reasoning("", extension={"wire": stream.GEMINI}),
+    native.Opaque({"type": f"{stream.GEMINI}.block", "value": {}}),
+)
+"""What says nothing; the last is what the SDK leaves of a part that it does not know, and would be refused."""
 _TOOL = "tool"
 """What is kept of a tool that Gemini runs itself stands under this name."""
 _FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSchema", "parameters"

@@ -204,7 +204,7 @@ class GeminiReader(StreamReader):
                 yield from self._add_call(part)
             elif "text" in part:
                 yield from self._add_text(part, first=place == 0)
-            elif part:  # the SDK leaves nothing of a part that it does not know
+            else:
                 self._parts.append(part)
 
     def _add_text(self, part: Mapping[str, Any], *, first: bool) -> list[Delta]:
