@@ -55,8 +55,8 @@ class _Held(Struct, frozen=True, eq=False):
     has_results: bool
     joined: tuple[Any, Record] | None = None
     """What was joined to it before, and the last of it."""
-    previous: "_Held | None" = None
-    """The message directly before one of the model's."""
+    before: "_Held | None" = None
+    """What was not put out yet, since this one, nothing but thoughts, may be left out."""
 
 
 class Fit:
@@ -105,13 +105,6 @@ class Fit:
     def pass_by(self, messages: list[Any], start: int, stop: int) -> None:
         """Take `messages[start:stop]`, which are acceptable as they are."""
         self._drop_reasoning()
-        if self.last == "assistant" and (view := self.wire.view(messages[start])).role != "assistant":
-            self._drop_trailing_thinking()
-            if self.last != "assistant":  # the first of them has another neighbour than it had at a glance
-                self._put(Record(start, messages[start], view))
-                start += 1
-                if start == stop:
-                    return
         self._release()
         if self.out:
             self.out += messages[start : stop - 1]
@@ -186,7 +179,7 @@ class Fit:
     def finish(self) -> list[Any]:
         """Return all that came out since the start."""
         self._drop_reasoning()
-        self._drop_trailing_thinking()
+        self.drop_trailing_thinking()
         self._release()
         return self.out
 
@@ -486,7 +479,7 @@ class Fit:
             if not self._find("lone-reasoning", item, "dropped"):
                 self._put(item)
 
-    def _drop_trailing_thinking(self) -> None:
+    def drop_trailing_thinking(self) -> None:
         """Leave out the thoughts at the end of what the model said: the stream was cut behind them."""
         held = self._held
         while held is not None and held.role == "assistant" and "trailing-thinking" in self.rules:
@@ -498,8 +491,8 @@ class Fit:
                 held = replace(held, joined=before if rest is None else (before, self._make(rest, last.index)))
             elif rest is not None:
                 held = replace(held, message=rest)
-            elif (held := held.previous) is not None:  # it may end in a thought, too
-                held = replace(held, message=self.out.pop(), joined=None)
+            else:
+                held = held.before  # it may end in a thought, too
             self._held = held
 
     # Beside the message before
@@ -508,7 +501,7 @@ class Fit:
         message, view, role = item.message, item.view, item.view.role
         held = self._held
         if held is not None and held.role == "assistant" and role != "assistant":
-            self._drop_trailing_thinking()
+            self.drop_trailing_thinking()
             held = self._held
         late = role == "system" and held is not None and (held.has_results or held.role == "assistant")
         if late and "late-system" in self.rules and self._find("late-system", item, "told as the user's"):
@@ -540,17 +533,25 @@ class Fit:
         self._hold(_Held(message, role, index, has_results=False))
 
     def _hold(self, held: _Held) -> None:
-        if self._held is not None and held.role == "assistant":
-            held = replace(held, previous=self._held)
-        self._release()
+        may_go = held.role == "assistant" and "trailing-thinking" in self.rules
+        if may_go and self.wire.without_trailing_thinking(held.message) is None:
+            held = replace(held, before=self._held)
+        else:
+            self._release()
         self._held = held
         self.begun = self.begun or held.role != "system" or not self.profile.system_outside
 
     def _release(self) -> None:
-        """Put the held message out, with all that was joined to it."""
+        """Put the held message out, with what stands before it."""
+        made: list[Any] = []
         held, self._held = self._held, None
-        if held is None:
-            return
+        while held is not None:
+            made.append(self._merge(held))
+            held = held.before
+        self.out += reversed(made)
+
+    def _merge(self, held: _Held) -> Any:
+        """Return a message with all that was joined to it."""
         message, joined, wire = held.message, held.joined, self.wire
         if joined is not None and isinstance(wire, BlockWire):
             parts: list[Any] = []
@@ -561,7 +562,7 @@ class Fit:
             if "results-not-first" in self.rules:
                 blocks.sort(key=lambda block: wire.kind(block) != "result")
             message = wire.with_blocks(message, blocks)
-        self.out.append(message)
+        return message
 
     # What is said of it
 
