@@ -147,6 +147,32 @@ def test_a_thought_that_ends_a_turn_on_bedrock_goes_and_the_user_still_alternate
     assert given[found.index]["content"] == [thought]
 
 
+@pytest.mark.parametrize("blank", [0, 1, 2])
+def test_a_late_result_behind_a_dropped_thought_costs_no_word_on_bedrock(blank: int) -> None:
+    """The user's messages around the thought are joined; going back to the call behind them leaves that as it is."""
+
+    def says(role: str, *blocks: Message) -> Message:
+        return {"role": role, "content": list(blocks)}
+
+    def result(text: str) -> Message:
+        return says("user", {"toolResult": {"toolUseId": "x", "content": [{"text": text}]}})
+
+    thought = {"reasoningContent": {"reasoningText": {"text": "Let me", "signature": "c2lnbmVk"}}}
+    use = {"toolUse": {"toolUseId": "x", "name": "f", "input": {}}}
+    first = [says("user", {"text": "one"}), says("assistant", thought), *[says("user", {"text": " "})] * blank]
+    asked = [says("user", {"text": "two"}), says("assistant", use), result("1"), says("assistant", {"text": "so"})]
+    given = [*first, *asked, says("user", {"text": "and"}), says("user", {"text": "now"}), result("2")]
+    fixed = sound("bedrock", given)
+    assert [fixed.messages[0]["content"], fixed.messages[2]["content"]] == [
+        [{"text": "one"}, {"text": "two"}],
+        result("2")["content"],
+    ]
+    grown = suture.Repairer[Message](wire="bedrock")
+    for message in given:
+        grown.extend([message])
+    assert grown.messages == fixed.messages
+
+
 # --- reasoning items --------------------------------------------------------------------------
 
 REASONING: Message = {"type": "reasoning", "id": "rs_1", "summary": []}

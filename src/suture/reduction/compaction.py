@@ -507,20 +507,24 @@ def compact(  # noqa: PLR0913 - each a setting of its own
     (1868, True, ['digest'])
     """
     check_sizes(max_tokens, target_tokens, keep_recent_rounds, keep_user_tokens)
-    if iscoroutinefunction(summarizer):
-        raise ConfigError("the summarizer is async; only Compaction, inside an agent, can await it")
+    ask = _ask_plainly(summarizer)
     names = recognise(messages) if wire is None else (get_wire(wire).name,)
+    # By their content: the next compaction knows nothing of what this one saves.
+    clearing.setdefault("gen_clear_offload_file_path", partial(name_by_content, clearing.get("root_dir") or ""))
     settings = Settings(skip_truncation=True, token_counter=token_counter, **clearing)
     terms = make_terms(settings, Ledger(), resolve_language(language), offload=offload)
-    if settings.gen_clear_offload_file_path is None:  # the next compaction knows nothing of what this one saves
-        maker = partial(name_by_content, terms.root)
-        terms = terms._replace(settings=dataclasses.replace(settings, gen_clear_offload_file_path=maker))
     folding = Folding(keep_recent_rounds, keep_user_tokens, offload, instruction, window)
-    target = target_of(max_tokens, target_tokens)
     tally = Tally(get_wire("openai-chat" if "openai-chat" in names else names[0]), token_counter or CharacterCounter())
+    target = target_of(max_tokens, target_tokens)
     limits = Limits(max_tokens, target, tally.of_rest((), system), tally.of_rest(tool_infos))
-    asks = None if summarizer is None else partial(ask_plainly, summarizer)
-    return complete(Compactor(tally.wire, messages, terms, limits, folding, tally.of, asks).run())
+    return complete(Compactor(tally.wire, messages, terms, limits, folding, tally.of, ask).run())
+
+
+def _ask_plainly(summarizer: Callable[[str], str] | None) -> Summarize | None:
+    """Return what asks a summariser; refuse one that is async, which would only ever fail."""
+    if iscoroutinefunction(summarizer):
+        raise ConfigError("the summarizer is async; only Compaction, inside an agent, can await it")
+    return None if summarizer is None else partial(ask_plainly, summarizer)
 
 
 def target_of(limit: int, target: int | None) -> int:

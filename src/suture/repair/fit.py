@@ -50,8 +50,8 @@ class _Held(Struct, frozen=True, eq=False):
     has_results: bool
     joined: tuple[Any, Record] | None = None
     """What was joined to it before, and the last of it."""
-    previous: "_Held | None" = None
-    """The message directly before one of the model's."""
+    before: "_Held | None" = None
+    """What was not put out yet, since this one, nothing but thoughts, may be left out."""
 
 
 class Fit:
@@ -100,13 +100,6 @@ class Fit:
     def pass_by(self, messages: list[Any], start: int, stop: int) -> None:
         """Take `messages[start:stop]`, which are acceptable as they are."""
         self._drop_reasoning()
-        if self.last == "assistant" and (view := self.wire.view(messages[start])).role != "assistant":
-            self._end_reply(is_answered=bool(view.results))
-            if self.last != "assistant":  # the first of them has another neighbour than it had at a glance
-                self._put(Record(start, messages[start], view))
-                start += 1
-                if start == stop:
-                    return
         self._release()
         if self.out:
             self.out += messages[start : stop - 1]
@@ -189,15 +182,14 @@ class Fit:
 
     def _end_turn(self, group: Group) -> None:
         """Leave out the thoughts behind a turn's calls first: with them its calls may be signed, without them not."""
-        turn = group.turn
-        while turn and "trailing-thinking" in self.rules:
-            rest = self.wire.without_trailing_thinking(turn[-1].message)
-            if rest is turn[-1].message or not self._find("trailing-thinking", turn[-1], "dropped"):
+        turn, drop = group.turn, self.wire.without_trailing_thinking
+        while "trailing-thinking" in self.rules and (rest := drop(turn[-1].message)) is not turn[-1].message:
+            if not self._find("trailing-thinking", turn[-1], "dropped"):
                 return
-            if rest is not None:
+            if rest is None:
+                turn.pop()
+            else:
                 self._replace(turn[-1], rest)
-                return
-            turn.pop()
 
     def _edit_group(self, group: Group) -> None:
         """Give calls and results the ids, names, arguments and texts that the profile demands."""
@@ -454,12 +446,8 @@ class Fit:
         if self._is_nothing(item) and self._find("empty-message", item, "dropped"):
             return
         apart = "trailing-text" in self.rules and bool(view.results) and view.loose
-        wire = self.wire
-        if (
-            apart
-            and isinstance(wire, BlockWire)
-            and self._find("trailing-text", item, "split off into the next message")
-        ):
+        wire, done = self.wire, "split off into the next message"
+        if apart and isinstance(wire, BlockWire) and self._find("trailing-text", item, done):
             for wanted in (True, False):  # the results, then what else it says
                 part = [block for block in wire.blocks(item.message) if (wire.kind(block) == "result") is wanted]
                 message = wire.with_blocks(item.message, part)
@@ -496,14 +484,16 @@ class Fit:
             if not self._find("lone-reasoning", item, "dropped"):
                 self._put(item)
 
-    def _end_reply(self, *, is_answered: bool) -> None:
-        """Leave out what must not stand at the end of what the model said, where somebody else speaks then.
-
-        Its provider runs what was left open when calls are answered, or when it goes on itself; and never else.
-        """
+    def end_reply(self, *, is_answered: bool) -> None:
+        """Leave out what must not end a reply when somebody else speaks; what is open runs when calls are answered."""
         if not is_answered:
             self._drop_trailing("open-server-tool", self.wire.without_open_uses)
         self._drop_trailing("trailing-thinking", self.wire.without_trailing_thinking)
+
+    def _may_go(self, message: Any) -> bool:
+        """Tell whether nothing of a message may be left at the end of a reply."""
+        rest = self.wire.without_open_uses(message)
+        return rest is None or self.wire.without_trailing_thinking(rest) is None
 
     def _drop_trailing(self, problem: str, drop: Callable[[Any], Any | None]) -> None:
         """Leave out what the stream was cut behind, at the end of what the model said."""
@@ -517,8 +507,8 @@ class Fit:
                 held = replace(held, joined=before if rest is None else (before, self._make(rest, last.index)))
             elif rest is not None:
                 held = replace(held, message=rest)
-            elif (held := held.previous) is not None:  # it may end in a thought, too
-                held = replace(held, message=self.out.pop(), joined=None)
+            else:
+                held = held.before  # it may end in a thought, too
             self._held = held
 
     # Beside the message before
@@ -527,7 +517,7 @@ class Fit:
         message, view, role = item.message, item.view, item.view.role
         held = self._held
         if held is not None and held.role == "assistant" and role != "assistant":
-            self._end_reply(is_answered=bool(view.results))
+            self.end_reply(is_answered=bool(view.results))
             held = self._held
         late = role == "system" and held is not None and (held.has_results or held.role == "assistant")
         if late and "late-system" in self.rules and self._find("late-system", item, "told as the user's"):
@@ -559,17 +549,24 @@ class Fit:
         self._hold(_Held(message, role, index, has_results=False))
 
     def _hold(self, held: _Held) -> None:
-        if self._held is not None and held.role == "assistant":
-            held = replace(held, previous=self._held)
-        self._release()
+        if held.role == "assistant" and self._may_go(held.message):
+            held = replace(held, before=self._held)
+        else:
+            self._release()
         self._held = held
         self.begun = self.begun or held.role != "system" or not self.profile.system_outside
 
     def _release(self) -> None:
-        """Put the held message out, with all that was joined to it."""
+        """Put the held message out, with what stands before it."""
+        made: list[Any] = []
         held, self._held = self._held, None
-        if held is None:
-            return
+        while held is not None:
+            made.append(self._merge(held))
+            held = held.before
+        self.out += reversed(made)
+
+    def _merge(self, held: _Held) -> Any:
+        """Return a message with all that was joined to it."""
         message, joined, wire = held.message, held.joined, self.wire
         if joined is not None and isinstance(wire, BlockWire):
             parts: list[Any] = []
@@ -580,7 +577,7 @@ class Fit:
             if "results-not-first" in self.rules:
                 blocks.sort(key=lambda block: wire.kind(block) != "result")
             message = wire.with_blocks(message, blocks)
-        self.out.append(message)
+        return message
 
     # What is said of it
 

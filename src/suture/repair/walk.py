@@ -212,6 +212,8 @@ class Walk:
         stop = min([stop, *self._starts[at : at + 1]])
         if start < self._passed and self.fit.demands_nothing:  # it does not matter what stands before
             return min(self._passed, stop)
+        if self.fit.last == "assistant" and (view := self._view(start)).role != "assistant":
+            self.fit.end_reply(is_answered=bool(view.results))  # somebody else may stand before what is looked at then
         self.demands.last, self.demands.stop = self.fit.last, stop
         point = self.fit.mark()
         seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)
