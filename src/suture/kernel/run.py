@@ -15,6 +15,7 @@ from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
 from suture.kernel.run_state import InterruptSignal, Out, RunResult, SafePoint, Waiting, subtract_usage
 from suture.kernel.state import Buffer, Emitter, Execution, Frame, Spec, current_frame, get_frame, set_frame
+from suture.repair import Cause
 
 Go: TypeAlias = Callable[[Standing, Port], Awaitable[Standing]]
 _POINTS = ("now", "after_model", "after_tools")
@@ -328,6 +329,7 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
         result = await run.result()
     finally:
         outer.children.discard(work)
+        frame.unstoppable = Cause.UNKNOWN in inner.state.causes.values()
         if outer.journal is not None and inner.journal is not None and inner.journal.broken is not None:
             outer.journal.broken = inner.journal.broken
         used = subtract_usage(inner.state.usage, inner.usage_before)

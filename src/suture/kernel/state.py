@@ -392,7 +392,6 @@ class Frame(RunContext[Any]):
     __slots__ = (
         "call_id",
         "counts",
-        "has_run",
         "own_values",
         "owner",
         "request",
@@ -401,6 +400,7 @@ class Frame(RunContext[Any]):
         "spot",
         "tool",
         "turn",
+        "unstoppable",
     )
 
     deps: Any = property(attrgetter("run.deps"))
@@ -433,8 +433,8 @@ class Frame(RunContext[Any]):
         """How many interrupts, and runs of agents, each owner has had at each place."""
         self.request: Any = None
         """The tool call, as the model made it."""
-        self.has_run = False
-        """Whether the tool of the call has come to its end; what stands around it may still be at work."""
+        self.unstoppable = False
+        """Whether a cancellation comes too late for the tool: it has ended, or something of it runs in a thread."""
         self.sender: Any = None
         """Who sends the events of the model or tool call, if anybody listens."""
         self.own_values: dict[str, Any] | None = {} if spot.__class__ is int else None

@@ -75,14 +75,14 @@ class CalledTool:
         try:
             if not self.streams:
                 value = await self.endpoint(argument, **call.options)
-                frame.has_run = True
+                frame.unstoppable = True
                 return ToolResult((TextPart(value),)) if value.__class__ is str else value
             sink = call.sink or Collector()
             await sink.open()
             async with closing(self.endpoint(argument, **call.options)) as stream:
                 async for piece in stream:
                     await sink.write(text_result(piece) if piece.__class__ is str else piece)
-            frame.has_run = True
+            frame.unstoppable = True
             return await sink.close()
         except (ToolArgumentsError, Rejected) as error:
             return error_result(str(error))
@@ -355,7 +355,7 @@ def _fail(
     cause = error
     if isinstance(error, asyncio.CancelledError):
         if is_cancelled(run):
-            if frame.has_run:  # it was not stopped: only what was to become of its result is not known
+            if frame.unstoppable:
                 run.put("causes", {int(frame.spot): Cause.UNKNOWN})
             raise error
         error = ComponentCancelledError(f"{frame.tool} cancelled its own work, though nobody cancelled the run")

@@ -1,6 +1,7 @@
 """A cancel meets an interrupt, or an agent inside a tool."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import suture
 from suture import ChatModelAgent, ChatModelAgentMiddleware, Outcome, tool
 from suture.testing import ScriptedModel
 from tests.agent.durability.bench import Bench, both
-from tests.agent.durability.scenes import STOPPED, AnyStore, acceptable, make, play, results, seen, start, turn
+from tests.agent.durability.scenes import STOPPED, UNKNOWN, AnyStore, acceptable, make, play, results, seen, start, turn
 
 
 def test_c4_an_interrupt_while_a_cancel_is_pending_is_absorbed_and_comes_again_on_resume(store: AnyStore):
@@ -151,5 +152,35 @@ def test_c5_recursion_asked_for_later_is_turned_on(store: AnyStore):
         await asked
         assert (await waiting).outcome is Outcome.CANCELLED
         assert len(family.inner_model.requests) == 1
+
+    play(scene())
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_an_agent_inside_whose_tool_is_in_a_thread_is_unknown_as_that_is(store: AnyStore, depth: int):
+    began, go = threading.Event(), threading.Event()
+
+    @tool
+    def pay() -> str:
+        """Pay, which nothing stops."""
+        began.set()
+        go.wait(30)
+        return "paid"
+
+    inside = pay
+    for level in range(depth):
+        call = ("i1", inside.name, {"request": "pay"} if level else {})
+        model = ScriptedModel([turn(call), "paid"])
+        inside = ChatModelAgent(name=f"agent{level}", description="Pays.", model=model, tools=[inside]).as_tool()
+    agent, _ = make([turn(("c1", inside.name, {"request": "pay"})), "done"], inside, checkpoint_store=store)
+
+    async def scene():
+        run = agent.stream("go", checkpoint_id="k")
+        waiting = start(run)
+        await asyncio.to_thread(began.wait, 30)
+        result = await run.cancel()
+        await waiting
+        go.set()
+        assert results(result.messages) == [("c1", UNKNOWN.format(inside.name, "c1"))]
 
     play(scene())
