@@ -322,6 +322,24 @@ def test_it_is_found_after_several_runs_that_broke_off():
     assert told(received(model)) == ["hi", "a+b", "paid 1", "-", "hi", "hi", "go"]
 
 
+def test_nobody_knows_of_a_tool_whose_run_broke_off_too_long_ago_to_look():
+    """A thread that was refused again and again before the middleware came to it."""
+    till, model = Till(), RecordingModel(replies=[asks(call("a", "fail"))])
+    till.stored.set()
+    till.crash(create_agent(model, till.tools(), checkpointer=till.saver))
+
+    class Refusing(AgentMiddleware[Any, Any, Any]):
+        def before_agent(self, state: Any, runtime: Any) -> None:
+            raise ConnectionError
+
+    refused = create_agent(model, till.tools(), middleware=[Refusing()], checkpointer=till.saver)
+    for _ in range(16):
+        till.crash(refused)
+    agent: Any = create_agent(model, till.tools(), middleware=[PatchToolCallsMiddleware()], checkpointer=till.saver)
+    agent.invoke({"messages": [HumanMessage("go")]}, CONFIG)
+    assert "it may or may not have run" in received(model)[2].text
+
+
 def test_what_a_tool_wrote_into_the_state_comes_back_with_its_result():
     till = Till(2)
     turn = asks(call("a", "save", path="x"), call("b", "save", path="y"), call("c", "fail"))
@@ -436,6 +454,7 @@ def test_a_checkpointer_that_fails_does_not_end_the_run(hook: str, manner: str):
     else:
         asyncio.run(agent.ainvoke(given, CONFIG))
     assert told(received(model)) == ["hi", "a+b", "-", "-", "go"]
+    assert all("it may or may not have run" in message.text for message in received(model)[2:4])
 
 
 def test_without_a_checkpointer_there_is_nothing_to_find():

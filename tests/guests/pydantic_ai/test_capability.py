@@ -148,6 +148,22 @@ def test_a_conversation_is_mended_like_a_message_history():
     assert shape(result.conversation.messages) == [*mended, ["done"]]
 
 
+def test_a_store_gets_what_a_run_added_and_no_placeholders():
+    stores: Any = pytest.importorskip("pydantic_ai.conversation_store")
+
+    async def talk() -> list[list[str]]:
+        store, stored = stores.InMemoryConversationStore(), Conversation(messages=[user("ask"), asks("a")])
+        await store.save(stored)
+        for prompt in ("next", "last"):
+            await store.save(await agent.run(prompt, conversation=await store.load(stored.conversation_id)))
+        return shape((await store.load(stored.conversation_id)).messages)
+
+    model = Recorder()
+    agent = Agent(model, capabilities=[PatchToolCalls(generator=no)])
+    assert asyncio.run(talk()) == [["ask"], ["a?"], ["next"], ["done"], ["last"], ["done"]]
+    assert shape(model.requests[-1]) == [["ask"], ["a?"], ["a=no search (interrupted)", "next"], ["done"], ["last"]]
+
+
 def test_an_agent_may_run_inside_another_with_the_same_capability():
     patch = PatchToolCalls(generator=no)
     inner_model, outer_model = Recorder(), Recorder(asks("a", name="delegate"))

@@ -284,12 +284,17 @@ class LostTurn(NamedTuple):
     is_interrupt: bool
 
 
+def _unknown(turns: Collection[str]) -> dict[str, LostTurn]:
+    """Return turns of which nobody knows any more what became of their calls."""
+    return dict.fromkeys(turns, LostTurn(AIMessage(""), {}, is_interrupt=False))
+
+
 async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool) -> dict[str, Any] | None:
     """Return the update that makes the messages of `state` whole; nothing where they are.
 
     The checkpointer is asked in its async way if `waits`; else nothing is waited for.
     """
-    messages, lost = state[_MESSAGES], dict[str, LostTurn]()
+    messages = state[_MESSAGES]
     try:
         if not messages or is_whole(WIRE, messages):
             return None
@@ -299,9 +304,11 @@ async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool
     if not found.changed:
         return None
     open_calls = _open_calls(messages, found.report.findings)
+    turns = {messages[index].id for index in open_calls}
     try:
-        lost = await _search({messages[index].id for index in open_calls}, waits=waits)
+        lost = await _search(turns, waits=waits)
     except Exception:  # noqa: BLE001 - a checkpointer of any make must not end the run
+        lost = _unknown(turns)
         _LOG.warning(
             "a checkpointer cannot be read; what tools gave before a run broke off is not known", exc_info=True
         )
@@ -432,7 +439,7 @@ def _identity(message: Any) -> Any:
 
 
 async def _checkpoints(*, waits: bool) -> AsyncGenerator[Any, None]:
-    """Yield the checkpoints of the run at hand, from the newest back."""
+    """Yield the checkpoints of the run at hand, from the newest back; `None` behind the last if there were others."""
     try:
         settings: Mapping[str, Any] = get_config().get("configurable") or {}
     except RuntimeError:  # no run
@@ -451,11 +458,14 @@ async def _checkpoints(*, waits: bool) -> AsyncGenerator[Any, None]:
     saved = await read({**place, "checkpoint_id": newest}) if newest else None
     if saved is None:  # it is not stored yet: begin with the newest that is
         saved = await read(place)
+    if saved is None:
+        return
     for _ in range(_FARTHEST):
-        if saved is None:
-            return
         yield saved
-        saved = await read(saved.parent_config["configurable"]) if saved.parent_config else None
+        if saved is None or not saved.parent_config:
+            return
+        saved = await read(saved.parent_config["configurable"])
+    yield None
 
 
 async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]:
@@ -470,6 +480,8 @@ async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]
         return found
     async with aclosing(_checkpoints(waits=waits)) as trail:
         async for saved in trail:
+            if saved is None:
+                return _unknown(wanted) | found
             tasks, state = _tasks(saved.pending_writes or ()), _state(saved)
             applied = [] if left else [message for task in tasks for message in _messages(task)]
             is_step = dict(saved.metadata or {}).get("source") == "loop"
