@@ -215,16 +215,23 @@ def test_the_command_writes_a_page_of_what_comes_through_a_pipe(tmp_path: Path):
     assert embedded(out.read_text(encoding="utf-8"))["runs"][0]["findings"]
 
 
-def test_the_command_serves_the_page_until_it_is_stopped(tmp_path: Path):
-    history = tmp_path / "log.json"
-    history.write_text(json.dumps(BROKEN), encoding="utf-8")
-    command = [*COMMAND, "view", str(history)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline().startswith(b"http://127.0.0.1:")
-        program.terminate()
-        assert program.communicate(timeout=TIMEOUT) == (b"", None)
-    assert program.returncode == 0
+def test_the_command_serves_a_store_until_it_is_stopped_and_makes_none_where_it_is_gone(tmp_path: Path):
+    path = tmp_path / "runs.db"
+    with SQLiteStore(path) as opened:
+        asyncio.run(a_run(opened))
+    with subprocess.Popen([*COMMAND, "view", str(path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
+        try:
+            assert program.stdout is not None
+            port = int(program.stdout.readline().partition(b"/ shows")[0].rpartition(b":")[2])
+            found = get(port, "/run?name=a")[0]
+            path.unlink()
+            gone = get(port, "/run?name=a")
+            program.terminate()
+            said = program.communicate(timeout=TIMEOUT)[0]
+        finally:
+            program.kill()
+    assert (found, gone) == (200, (404, f"{path} is gone".encode()))
+    assert (program.returncode, said, path.exists()) == (0, b"", False)
 
 
 def test_the_command_says_in_one_line_what_it_cannot_show(tmp_path: Path):
