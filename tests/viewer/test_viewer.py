@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import shutil
 import sqlite3
@@ -22,7 +21,7 @@ from suture import ChatModelAgent, Message, ModelRetryConfig, ToolCall, interrup
 from suture.stores import SQLiteStore
 from suture.testing import ScriptedModel
 from suture.viewer import Run, serve, serve_store, show_history, show_run, write_page
-from tests.cli.program import COMMAND, TIMEOUT
+from tests.cli.program import COMMAND, TIMEOUT, run_apart
 from tests.cli.program import run as run_command
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -207,11 +206,8 @@ def test_the_command_writes_a_page_of_a_file_and_of_a_store(tmp_path: Path):
 
 
 def test_the_command_writes_a_page_of_what_comes_through_a_pipe(tmp_path: Path):
-    pipe, out = tmp_path / "pipe", tmp_path / "page.html"
-    os.mkfifo(pipe)
-    writer = Thread(target=pipe.write_text, args=(json.dumps(BROKEN),), kwargs={"encoding": "utf-8"}, daemon=True)
-    writer.start()
-    assert run_command("view", pipe, "-o", out).status == 0
+    out = tmp_path / "page.html"
+    assert run_apart("view", "/dev/stdin", "-o", out, stdin=json.dumps(BROKEN).encode()).status == 0
     assert embedded(out.read_text(encoding="utf-8"))["runs"][0]["findings"]
 
 
