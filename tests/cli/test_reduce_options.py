@@ -223,3 +223,12 @@ def test_what_cannot_be_brought_under_a_limit_is_named(tmp_path: Path, reduce: R
     done = reduce("--compact", "3", str(write_json(tmp_path / "long.json", rounds(400))))
     assert done.status == 2
     assert "cannot be cut" in done.err
+
+
+def test_where_the_words_of_users_are_too_many_to_be_discarded_it_is_said_what_helps(tmp_path: Path, reduce: Reduce):
+    history = write_json(tmp_path / "long.json", [message for _ in range(300) for message in (USER, ANSWER)])
+    done = reduce("--compact", "500", "--discard", "-o", str(tmp_path / "short.json"), str(history))
+    assert (done.status, "with --save-to more can be taken out" in done.err) == (2, True)
+    assert (
+        reduce("--compact", "500", "--save-to", tmp_path / "kept", "-o", tmp_path / "short.json", history).status == 0
+    )

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import shutil
 import sqlite3
@@ -22,7 +21,7 @@ from suture import ChatModelAgent, Message, ModelRetryConfig, ToolCall, interrup
 from suture.stores import SQLiteStore
 from suture.testing import ScriptedModel
 from suture.viewer import Run, serve, serve_store, show_history, show_run, write_page
-from tests.cli.program import COMMAND, TIMEOUT
+from tests.cli.program import COMMAND, TIMEOUT, run_apart
 from tests.cli.program import run as run_command
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -207,24 +206,28 @@ def test_the_command_writes_a_page_of_a_file_and_of_a_store(tmp_path: Path):
 
 
 def test_the_command_writes_a_page_of_what_comes_through_a_pipe(tmp_path: Path):
-    pipe, out = tmp_path / "pipe", tmp_path / "page.html"
-    os.mkfifo(pipe)
-    writer = Thread(target=pipe.write_text, args=(json.dumps(BROKEN),), kwargs={"encoding": "utf-8"}, daemon=True)
-    writer.start()
-    assert run_command("view", pipe, "-o", out).status == 0
+    out = tmp_path / "page.html"
+    assert run_apart("view", "/dev/stdin", "-o", out, stdin=json.dumps(BROKEN).encode()).status == 0
     assert embedded(out.read_text(encoding="utf-8"))["runs"][0]["findings"]
 
 
-def test_the_command_serves_the_page_until_it_is_stopped(tmp_path: Path):
-    history = tmp_path / "log.json"
-    history.write_text(json.dumps(BROKEN), encoding="utf-8")
-    command = [*COMMAND, "view", str(history)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
-        assert program.stdout is not None
-        assert program.stdout.readline().startswith(b"http://127.0.0.1:")
-        program.terminate()
-        assert program.communicate(timeout=TIMEOUT) == (b"", None)
-    assert program.returncode == 0
+def test_the_command_serves_a_store_until_it_is_stopped_and_makes_none_where_it_is_gone(tmp_path: Path):
+    path = tmp_path / "runs.db"
+    with SQLiteStore(path) as opened:
+        asyncio.run(a_run(opened))
+    with subprocess.Popen([*COMMAND, "view", str(path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as program:
+        try:
+            assert program.stdout is not None
+            port = int(program.stdout.readline().partition(b"/ shows")[0].rpartition(b":")[2])
+            found = get(port, "/run?name=a")[0]
+            path.unlink()
+            gone = get(port, "/run?name=a")
+            program.terminate()
+            said = program.communicate(timeout=TIMEOUT)[0]
+        finally:
+            program.kill()
+    assert (found, gone) == (200, (404, f"{path} is gone".encode()))
+    assert (program.returncode, said, path.exists()) == (0, b"", False)
 
 
 def test_the_command_says_in_one_line_what_it_cannot_show(tmp_path: Path):

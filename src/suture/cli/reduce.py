@@ -89,7 +89,8 @@ def _plan(
     try:
         return compact(messages, max_tokens=asked.compact, token_counter=counter, root_dir=folder.root, **shared)
     except ContextOverflowError as error:
-        raise Refusal(str(error)) from None
+        hint = "; with --save-to more can be taken out, also what users said" if asked.discard else ""
+        raise Refusal(f"{error}{hint}") from None
 
 
 def _applies(asked: Namespace) -> bool:

@@ -9,7 +9,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from suture._text import visible
 from suture.cli.files import Refusal, complain, open_source, refusing
 from suture.cli.output import Outputs, keep_apart
 from suture.profiles import get_profile
-from suture.stores import SQLiteStore
+from suture.stores import SQLiteStore, StoreError
 
 if TYPE_CHECKING:
     from suture.agent import ChatModelAgent
@@ -49,6 +48,11 @@ def view(asked: Namespace) -> int:
             raise Refusal(f"there is no {'run in this store' if is_store else 'conversation in it'}", asked.file)
         return shown
 
+    def open_store() -> SQLiteStore:
+        if not Path(asked.file).exists():  # opening it would make another
+            raise StoreError(f"{asked.file} is gone")
+        return SQLiteStore(asked.file)
+
     keep_apart("page", None if asked.output == "-" else asked.output, None, asked.file)
     is_store = False
     with refusing(asked.file, verb="read"):
@@ -62,8 +66,7 @@ def view(asked: Namespace) -> int:
             outputs.publish()
         return 0
     with refusing(asked.file, verb="served"):
-        store = partial(SQLiteStore, asked.file)
-        server = serve_store(store, port=asked.port) if is_store else serve(lambda: page, port=asked.port)
+        server = serve_store(open_store, port=asked.port) if is_store else serve(lambda: page, port=asked.port)
     with server, suppress(KeyboardInterrupt, SystemExit):  # so it is stopped, by Ctrl-C or SIGTERM
         print(f"http://127.0.0.1:{server.server_port}/ shows {asked.file}; Ctrl-C ends it", flush=True)
         server.serve_forever()
