@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Generic, TypeAlias
+from typing import Any, Generic, TypeAlias, cast
 
 import msgspec
 
@@ -257,6 +257,9 @@ def make_output_rule(output_type: Any) -> OutputRule | None:
         try:
             return read(body)
         except (msgspec.DecodeError, ValueError) as error:
-            raise ValueError(str(error) or type(error).__name__) from None
+            # pydantic's own text has links and types for programmers
+            faults: Any = cast("Any", error).errors() if hasattr(error, "error_count") else ()
+            said = "; ".join(f"{'.'.join(map(str, each['loc'])) or '$'}: {each['msg']}" for each in faults)
+            raise ValueError(said or str(error) or type(error).__name__) from None
 
     return OutputRule(instruction, FrozenMap(schema), read_answer)

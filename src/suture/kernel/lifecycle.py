@@ -61,8 +61,9 @@ def read_input(wire: ChatWire, given: Any) -> list[Any]:
         return [wire.user(items)]
     for index, message in enumerate(items):
         if wire.native and isinstance(message, Mapping | Message | AgenticMessage) and wire.claims(message) is False:
+            kind = type(cast("Any", message)).__name__
             raise InputError(
-                f"this agent's messages are of the wire {wire.name}, and this is a {type(cast('Any', message)).__name__}; "
+                f"this agent's messages are of the wire {wire.name}, and this is a {kind}; "
                 f"convert it first: suture.codecs.convert(messages, its_wire, {wire.name!r}).messages",
                 index=index,
             )

@@ -25,7 +25,7 @@ from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
 from suture.kernel.run_state import add_usage, subtract_usage
-from suture.kernel.state import LIMIT, Execution, get_frame, is_cancelled
+from suture.kernel.state import LIMIT, Execution, describe_error, get_frame, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
 
@@ -216,7 +216,7 @@ class Turn(msgspec.Struct, eq=False):
         if failover is None:
             return await self._with_retry(run.model)
         limit = len(failover.models) if failover.max_retries is None else failover.max_retries
-        model, tried = run.model, 0
+        model, tried, failures = run.model, 0, list[str]()
         while True:
             try:
                 reply = await self._with_retry(model)
@@ -227,8 +227,11 @@ class Turn(msgspec.Struct, eq=False):
                 about = FailoverContext(attempt=tried + 1, messages=self.messages, output=self.partial, error=cause)
                 chosen = await self._next_model(about) if tried < limit else None
                 if chosen is None:
+                    for failure in failures:
+                        error.add_note(failure)
                     raise
                 tried += 1
+                failures.append(f"before it, {name_of(model)} failed with {describe_error(error)}")
                 model, messages = chosen
                 self._send_retry(error, failover=name_of(model))
                 if messages is not None:

@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from suture import (
-    AgenticMessage,
     AgentMiddleware,
     Callbacks,
     ChatModelAgent,
     ChatModelAgentMiddleware,
     ConfigError,
-    InputError,
-    Message,
     ModelFailoverConfig,
     ModelRetryConfig,
     Outcome,
@@ -358,18 +355,3 @@ def test_a_wrapping_hook_that_returns_nothing_changes_nothing(hook: str, speech:
     _, result = asyncio.run(collect(agent.stream("go")))
     assert called
     assert result.messages[2:] == [speech.result("c1", "look", "seen"), speech.says("done")]
-
-
-@pytest.mark.parametrize(
-    ("message", "kind", "wire"),
-    [
-        ({"role": "user", "content": "hi"}, "dict", "message"),
-        ({"role": "user", "content": "hi"}, "dict", "agentic"),
-        (AgenticMessage.user("hi"), "AgenticMessage", "message"),
-        (Message.user("hi"), "Message", "agentic"),
-    ],
-)
-def test_a_history_of_another_form_is_refused_with_the_way_to_convert_it(message: Any, kind: str, wire: str):
-    agent = ChatModelAgent(model=ScriptedModel([], wire=wire))
-    with pytest.raises(InputError, match=rf"message 0: .* this is a {kind}; convert .*convert\(.*, '{wire}'\)"):
-        agent.run_sync("And now?", history=[message])

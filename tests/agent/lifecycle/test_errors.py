@@ -254,6 +254,18 @@ def test_an_error_of_should_retry_ends_the_run(coroutines: bool):
     assert result.messages == [MESSAGE.user("go")]
 
 
+def test_when_all_models_fail_the_error_names_those_before_it():
+    refused, down = ConnectionError("the key is refused"), TimeoutError("slow")
+    first, second, third = ScriptedModel([refused]), ScriptedModel([OSError("gone")]), ScriptedModel([down])
+    agent = ChatModelAgent(model=first, failover=ModelFailoverConfig(models=[second, third]))
+    with pytest.raises(TimeoutError, match="slow") as error:
+        agent.run_sync("hi")
+    assert error.value.__notes__ == [
+        "before it, ScriptedModel failed with ConnectionError: the key is refused",
+        "before it, ScriptedModel failed with OSError: gone",
+    ]
+
+
 @pytest.mark.parametrize("function", ["should_failover", "get_failover_model"])
 @plain_or_not
 def test_an_error_of_a_failover_function_ends_the_run(function: str, coroutines: bool):

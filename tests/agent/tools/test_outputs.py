@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,17 @@ def test_a_wrong_answer_is_sent_back_once_with_what_is_wrong(wire: str, kind: An
     assert role == "user"
     assert "metres" in events[0][1]
     assert suture.check(list(finished.messages), wire=wire).acceptable
+
+
+def test_what_pydantic_finds_wrong_is_told_without_its_links():
+    class Invoice(pydantic.BaseModel):
+        number: int
+        total: float = pydantic.Field(gt=0)
+
+    model = ScriptedModel(['{"number": "x", "total": -1}', '{"number": 3, "total": 7}'])
+    told = ChatModelAgent(model=model, output_type=Invoice).run_sync("hi").messages[2].content.partition(". Give ")[0]
+    assert re.fullmatch("The answer does not fit: number: [^;]*integer[^;]*; total: [^;]*greater than 0", told)
+    assert "http" not in told
 
 
 @dataclass

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 import suture
-from suture import ChatModelAgent, ChatModelAgentMiddleware, ConfigError, InputError, Message, ModelRetryConfig
+from suture import (
+    AgenticMessage,
+    ChatModelAgent,
+    ChatModelAgentMiddleware,
+    ConfigError,
+    InputError,
+    Message,
+    ModelRetryConfig,
+)
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 
@@ -130,9 +138,19 @@ def test_a_model_that_returns_instead_of_yielding_is_named():
         agent.run_sync("go")
 
 
-def test_a_dict_for_an_agent_of_native_messages_says_what_to_do():
-    with pytest.raises(InputError, match="openai-chat"):
-        ChatModelAgent(model=ScriptedModel([])).stream([{"role": "user", "content": "hi"}])
+@pytest.mark.parametrize(
+    ("message", "kind", "wire"),
+    [
+        ({"role": "user", "content": "hi"}, "dict", "message"),
+        ({"role": "user", "content": "hi"}, "dict", "agentic"),
+        (AgenticMessage.user("hi"), "AgenticMessage", "message"),
+        (Message.user("hi"), "Message", "agentic"),
+    ],
+)
+def test_a_history_of_another_form_is_refused_with_the_way_to_convert_it(message: Any, kind: str, wire: str):
+    agent = ChatModelAgent(model=ScriptedModel([], wire=wire))
+    with pytest.raises(InputError, match=rf"message 0: .* this is a {kind}; convert .*convert\(.*, '{wire}'\)"):
+        agent.run_sync("And now?", history=[message])
 
 
 def test_a_model_replying_with_something_else_is_told_what_a_reply_is():
