@@ -99,14 +99,11 @@ def _rewound(events: Sequence[Event]) -> set[int]:
     first: dict[str, int] = {}
     for place, event in enumerate(events):
         first.setdefault(event.invocation_id, place)
-    gone, end = set[int](), len(events)
-    while end:
-        end -= 1
-        back_to = events[end].actions.rewind_before_invocation_id
-        if back_to:
-            start = min(first.get(back_to, end), end)
-            gone.update(range(start, end + 1))
-            end = start
+    gone: set[int] = set()
+    for place in reversed(range(len(events))):
+        back_to = events[place].actions.rewind_before_invocation_id
+        if back_to and place not in gone:  # of a rewind that was taken back itself, nothing counts
+            gone.update(range(min(first.get(back_to, place), place), place + 1))
     return gone
 
 

@@ -1,7 +1,7 @@
 """What is stored of a run, its result, and what it asks. A new stored fact is a new field; `journal.py` writes it."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
 import msgspec
 
@@ -283,9 +283,10 @@ def check_answer(address: str, terms: str, data: Any) -> None:
     expects = terms.partition(" ")[0]
     if expects == "approval":
         if Approval.of(data) is None:
+            kind = f"a mapping of {list(cast('Any', data))}" if isinstance(data, dict) else type(data).__name__
             raise ResumeError(
                 f"{address} asks for approval: answer True, False or {{'approved': …, 'reason': …}}, and nothing else; "
-                f"this is {f'a mapping of {sorted(data)}' if isinstance(data, dict) else type(data).__name__}"
+                f"this is {kind}"
             )
         return
     kinds = _EXPECTED.get(expects)
