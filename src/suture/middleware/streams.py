@@ -121,8 +121,8 @@ class _Upload:
 class TruncatingSink:
     """Passes on the first characters of a stream and all that is no text; saves the whole if there is more.
 
-    A little past the limit is held back: an output that ends there passes whole, because a notice is no shorter.
-    Nothing but the beginning and one notice's length is ever held in memory.
+    A little past the limit is held back, with what comes between: an output that ends there passes whole and in its
+    order, because a notice is no shorter. Of the text, nothing but the beginning and one notice's length is ever held.
     """
 
     def __init__(self, by: Any, record: Record, call: ToolCallRequest) -> None:
@@ -137,7 +137,9 @@ class TruncatingSink:
 
     def _begin(self) -> None:
         self._head: list[str] = []
-        self._passed, self._held, self._is_over = 0, "", False
+        self._held: list[ToolResult] = []
+        self._passed = self._waiting = 0
+        self._is_over = False
         self._path = self._error = ""
         self._extra: dict[str, Any] = {}
 
@@ -161,12 +163,16 @@ class TruncatingSink:
                     self._path = await self._free_path()
                 except Exception as error:  # noqa: BLE001 - told in the notice
                     self._note_error(error)
-            if len(self._held) > len(self._notice("")):
+            if self._waiting > len(self._notice("")):
                 await self._go_over()
 
     async def _go_over(self) -> None:
-        """Save from now on; what was held back is no longer needed."""
-        head, self._head, self._held, self._is_over = [*self._head, self._held], [], "", True
+        """Save from now on; of what was held back only the media pass."""
+        held, self._held, self._is_over = self._held, [], True
+        head, self._head = [*self._head, *map(text_of, held)], []
+        media = [part for piece in held for part in piece.parts if not isinstance(part, TextPart)]
+        if media:
+            await self._outer.write(ToolResult(tuple(media)))
         if not self._error:
             self._upload = _Upload(self._by.backend_of(self._call.name), self._path)
             await self._upload.write("".join(head))
@@ -212,25 +218,31 @@ class TruncatingSink:
             else:
                 saved = Saved(self._path, call.call_id, call.name, "trunc", upload.length)
                 self._extra = self._record.note_saved(saved)
-        text = self._notice(failure) if self._is_over else self._held
-        if text:
-            await self._outer.write(ToolResult((TextPart(text),), extra=self._extra))
+        if self._is_over:
+            await self._outer.write(ToolResult((TextPart(self._notice(failure)),), extra=self._extra))
+        for piece in self._held:
+            await self._outer.write(piece)
         self._release()
 
     def _split(self, piece: ToolResult) -> ToolResult:
-        """Return what of `piece` may pass; text beyond the limit is held back until there is too much of it."""
+        """Return what of `piece` may pass; from the limit on all is held back until there is too much text of it."""
         passed: list[Any] = []
+        held: list[Any] = []
         for part in piece.parts:
             if not isinstance(part, TextPart):
-                passed.append(part)
+                (held if held or self._held else passed).append(part)
             elif not self._is_over:
                 room = self._by.max_length_for_trunc - self._passed
                 text, rest = part.text[:room], part.text[room:]
-                self._held += rest
                 if text or not part.text:
                     self._head.append(text)
                     self._passed += len(text)
                     passed.append(replace(part, text=text) if rest else part)
+                if rest:
+                    self._waiting += len(rest)
+                    held.append(replace(part, text=rest))
+        if held:
+            self._held.append(ToolResult(tuple(held)))
         return replace(piece, parts=tuple(passed)) if self._held or self._is_over else piece
 
     def _notice(self, failure: str) -> str:

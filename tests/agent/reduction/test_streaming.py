@@ -305,9 +305,18 @@ def test_text_and_media_keep_their_order_in_a_stream_that_ends_while_text_is_hel
     dump = streaming([TextPart("a" * LIMIT), TextPart("b")], [IMAGE], [TextPart("c"), SOUND])
     seen = play(reducing(backend), dump)
     seen.unharmed()
-    assert said(seen.finished()) == "a" * LIMIT + "bc"
-    assert [part for part in seen.finished().parts if not isinstance(part, TextPart)] == [IMAGE, SOUND]
+    assert seen.finished().parts == (TextPart("a" * LIMIT + "b"), IMAGE, TextPart("c"), SOUND)
     assert paths(backend) == []
+
+
+def test_media_that_were_held_back_with_text_pass_when_the_text_becomes_too_long():
+    backend = MemoryBackend()
+    dump = streaming([TextPart("a" * LIMIT), TextPart("b")], [IMAGE], [TextPart("c" * LIMIT * 2), SOUND], [OTHER])
+    seen = play(reducing(backend), dump)
+    seen.unharmed()
+    assert [part for part in seen.finished().parts if not isinstance(part, TextPart)] == [IMAGE, SOUND, OTHER]
+    assert said(seen.finished()) == "a" * LIMIT + NOTICE
+    assert saved(backend, PATH) == as_bytes("a" * LIMIT + "b" + "c" * LIMIT * 2)
 
 
 @pytest.mark.parametrize("pieces", [("first", "a" * LIMIT, "held", LONG, "", "last"), ("a" * LIMIT, "he", "ld")])
