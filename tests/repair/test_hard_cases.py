@@ -287,3 +287,48 @@ def test_what_was_told_with_messages_that_were_refused_is_forgotten():
     with pytest.raises(suture.InputError):
         growing.extend([turn, {"role": "nobody"}], causes={(1, 0): "rejected"})
     assert growing.extend([turn, stop]).messages[2]["content"].startswith("Tool call f with id a was canceled")
+
+
+def test_a_cause_that_comes_behind_the_messages_is_told_as_of_a_whole_history():
+    ask, stop = {"role": "user", "content": "go"}, {"role": "user", "content": "stop"}
+    history = [ask, call("a"), stop, call("b"), stop, stop]
+    growing = suture.Repairer(history, wire="openai-chat")
+    growing.extend([], causes={(1, 0): "rejected"})
+    growing.extend([ask], causes={(3, 0): "stopped"})
+    causes: dict[tuple[int, int], str] = {(1, 0): "rejected", (3, 0): "stopped"}
+    assert growing.messages == suture.repair([*history, ask], wire="openai-chat", causes=causes).messages
+
+
+@pytest.mark.parametrize("place", [(0, 0), (1, 1), (1, -1), (3, 0), (-2, 0)])
+def test_a_cause_of_no_call_is_an_error_while_a_history_grows_too(place: tuple[int, int]):
+    ask, stop = {"role": "user", "content": "go"}, {"role": "user", "content": "stop"}
+    growing = suture.Repairer([ask], wire="openai-chat")
+    with pytest.raises(suture.ConfigError, match="not there"):
+        growing.extend([call("a"), stop], causes={place: "rejected"})
+    assert growing.messages == [ask]
+    assert growing.extend([call("a"), stop]).messages == suture.repair([ask, call("a"), stop]).messages
+
+
+def test_a_repairer_that_starts_again_forgets_why_results_are_missing():
+    ask, stop = {"role": "user", "content": "go"}, {"role": "user", "content": "stop"}
+    growing = suture.Repairer(wire="openai-chat")
+    growing.extend([ask, call("a"), stop], causes={(1, 0): "rejected"})
+    growing.reset([ask, call("b"), stop])
+    assert growing.messages == suture.repair([ask, call("b"), stop]).messages
+    growing.reset([ask, call("c"), stop], causes={(1, 0): "stopped"})
+    assert growing.messages == suture.repair([ask, call("c"), stop], causes={(1, 0): "stopped"}).messages
+
+
+def test_causes_may_be_known_before_the_messages_come():
+    ask, stop = {"role": "user", "content": "go"}, {"role": "user", "content": "stop"}
+    growing = suture.Repairer(wire="openai-chat", causes={(1, 0): "rejected"})
+    for message in (ask, call("a"), stop):
+        growing.extend([message])
+    assert growing.messages == suture.repair([ask, call("a"), stop], causes={(1, 0): "rejected"}).messages
+
+
+def test_a_cause_may_name_a_call_that_waits():
+    history = [{"role": "user", "content": "go"}, call("a")]
+    fixed = suture.repair(history, tail="keep", causes={(1, 0): "rejected"})
+    assert fixed.messages is history
+    assert [pending.call_id for pending in fixed.pending] == ["a"]

@@ -7,7 +7,7 @@ from typing import Any, Generic, Unpack, overload
 
 from msgspec.structs import replace
 
-from suture.errors import InputError
+from suture.errors import ConfigError, InputError
 from suture.messages import History, M
 from suture.profiles import Profile, default_profile, get_profile
 from suture.repair.engine import Causes, Choices, Repaired, agreed, make_options, make_walks
@@ -41,18 +41,22 @@ class Repairer(Generic[M]):
     ) -> None:
         self._options = make_options(**choices)
         self._asked = (wire, profile)
-        self.reset(messages)
+        self._start(messages)
 
-    def reset(self, messages: Iterable[M] = ()) -> None:
-        """Forget everything and start again with `messages`."""
+    def reset(self, messages: Iterable[M] = (), *, causes: Causes | None = None) -> None:
+        """Forget everything, causes too, and start again with `messages`."""
+        self._options = replace(self._options, causes={})
+        self._start(messages, causes)
+
+    def _start(self, messages: Iterable[M], causes: Causes | None = None) -> None:
         self._raw: list[M] = []
         self._walks = make_walks(self._raw, *self._asked, self._options)
-        self.extend(messages)
+        self.extend(messages, causes=causes)
 
     def extend(self, new: Iterable[M], *, causes: Causes | None = None) -> "Repairer[M]":
-        """Add messages at the end, and `causes` of results that are missing for their calls, as `repair` takes them.
+        """Add messages at the end, and `causes` of results that are missing, by their places in the whole history.
 
-        If a message is malformed, or the generator fails, nothing has changed.
+        If a message is malformed, a cause names no call, or the generator fails, nothing has changed.
         """
         if isinstance(new, str | bytes | Mapping) or not isinstance(new, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"expected a list of messages, found {type(new).__name__}")  # pyright: ignore[reportUnknownArgumentType]
@@ -67,15 +71,20 @@ class Repairer(Generic[M]):
                 self._options = replace(options, causes=known)
                 for walk in self._walks:
                     walk.options = self._options
-            if start == 0 and self._raw and self._asked[0] is None:  # now it can be told what they are
+            is_told = any(index < walk.boundary for walk in self._walks for index, _ in causes or ())
+            # Now it can be told what they are; or what is settled was told with another cause.
+            if is_told or (start == 0 and self._raw and self._asked[0] is None):
                 self._walks = make_walks(self._raw, *self._asked, self._options)
             names = narrow([walk.wire.name for walk in self._walks], self._raw, start) if len(self._walks) > 1 else ()
             walks = [walk for walk in self._walks if not names or walk.wire.name in names]
+            for place in causes or ():
+                if not any(walk.has_call(place) for walk in walks):
+                    raise ConfigError(f"causes name a call at {place} that is not there")  # noqa: TRY301 - undone below
             for walk in walks:
                 walk.go_on()
         except BaseException:
             old, self._options = self._raw[:start], options
-            self.reset(old)
+            self._start(old)
             raise
         self._walks = walks
         return self

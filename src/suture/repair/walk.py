@@ -131,11 +131,17 @@ class Walk:
             displaced=tuple(sorted(self.displaced, key=attrgetter("index"))),
         )
 
+    def has_call(self, place: Place) -> bool:
+        """Tell whether there is a call at a place of what was handed in."""
+        index, position = place
+        return 0 <= index < len(self.raw) and 0 <= position < len(self._view(index).calls)
+
     def run(self) -> None:
         """Walk all that is there, once."""
         self._once = True
         self._walk(len(self.raw))
-        unused = self.options.causes.keys() - set(self._answered)
+        waiting = {(each.index, each.position) for each in self.pending}
+        unused = self.options.causes.keys() - set(self._answered) - waiting
         if unused:
             raise ConfigError(f"causes name a call at {min(unused)} that is not there or has a result")
 
