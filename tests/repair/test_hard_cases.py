@@ -319,6 +319,19 @@ def test_a_repairer_that_starts_again_forgets_why_results_are_missing():
     assert growing.messages == suture.repair([ask, call("c"), stop], causes={(1, 0): "stopped"}).messages
 
 
+def test_a_repairer_that_cannot_start_again_is_as_it_was():
+    ask, stop = {"role": "user", "content": "go"}, {"role": "user", "content": "stop"}
+    growing = suture.Repairer(wire="openai-chat")
+    growing.extend([ask, call("a"), stop], causes={(1, 0): "rejected"})
+    before = list(growing.messages)
+    for messages, causes in (([ask, {"role": "nobody"}], {}), ([ask], {(3, 0): "stopped"})):
+        with pytest.raises(suture.SutureError):
+            growing.reset(messages, causes=causes)
+        assert growing.messages == before
+    whole = suture.repair([ask, call("a"), stop, ask], causes={(1, 0): "rejected"})
+    assert growing.extend([ask]).messages == whole.messages
+
+
 def test_causes_may_be_known_before_the_messages_come():
     ask, stop = {"role": "user", "content": "go"}, {"role": "user", "content": "stop"}
     growing = suture.Repairer(wire="openai-chat", causes={(1, 0): "rejected"})

@@ -44,9 +44,14 @@ class Repairer(Generic[M]):
         self._start(messages)
 
     def reset(self, messages: Iterable[M] = (), *, causes: Causes | None = None) -> None:
-        """Forget everything, causes too, and start again with `messages`."""
-        self._options = replace(self._options, causes={})
-        self._start(messages, causes)
+        """Forget everything, causes too, and start again with `messages`. If that fails, nothing has changed."""
+        before = dict(vars(self))
+        try:
+            self._options = replace(self._options, causes={})
+            self._start(messages, causes)
+        except BaseException:
+            vars(self).update(before)
+            raise
 
     def _start(self, messages: Iterable[M], causes: Causes | None = None) -> None:
         self._raw: list[M] = []
