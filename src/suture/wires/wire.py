@@ -283,6 +283,10 @@ class Wire(ABC):
         """Return `message` without the thoughts at its end; `None` if nothing is left."""
         return message
 
+    def server_tools(self, message: Any) -> tuple[set[Any], set[Any]]:
+        """Return the ids of the server's tools used in `message`, and of results in it that come before any use."""
+        return set(), set()
+
     def without_open_uses(self, message: Any) -> Any | None:
         """Return `message` without the uses of a server's tools whose results it lacks; `None` if nothing is left."""
         return message
