@@ -284,7 +284,7 @@ class Wire(ABC):
         return message
 
     def server_tools(self, message: Any) -> tuple[set[Any], set[Any]]:
-        """Return the ids of the server's tools used in `message`, and of results in it that come before any use."""
+        """Return the ids of uses of a server's tools in `message`, and of results whose use is not before them."""
         return set(), set()
 
     def without_open_uses(self, message: Any) -> Any | None:
