@@ -230,6 +230,12 @@ def test_what_comes_in_place_of_a_stream_is_told(wire: str, body: bytes):
     assert error.retryable
 
 
+def test_a_reply_that_the_server_broke_off_stays_its_error_whatever_else_the_body_says():
+    choice = {"index": 0, "finish_reason": "error", "message": {"role": "assistant", "content": ""}}
+    error = asyncio.run(fails("openai-chat", Answer([_json({"choices": [choice], "message": "see the log"})])))
+    assert isinstance(error, ModelServerError)
+
+
 @pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
 def test_an_error_that_comes_as_json_in_place_of_a_stream_is_told(wire: str):
     body = _json(error_body(wire, "Out of credits.", "billing"))

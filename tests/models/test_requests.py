@@ -226,6 +226,9 @@ def test_every_object_in_the_schema_of_an_answer_is_closed_where_that_is_demande
         an_object(counts=FREE),
         {**an_object(), "$defs": {"Counts": FREE}},
         {"type": "array", "prefixItems": [NUMBER]},
+        {**an_object(name=NUMBER), "additionalProperties": {}},
+        {**an_object(), "patternProperties": {"^n": NUMBER}},
+        {**an_object(name={"$ref": "#/definitions/Name"}), "definitions": {"Name": NUMBER}},
     ],
 )
 @pytest.mark.parametrize("wire", ["anthropic", "bedrock"])

@@ -389,6 +389,21 @@ def test_a_server_call_in_the_model_message_before_its_result_is_one_turn_with_i
     untouched("anthropic", [*told, AGAIN])
 
 
+def test_a_server_call_in_front_of_a_thought_that_goes_ends_the_reply_and_goes_as_well() -> None:
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "tides"}}
+    for turn in ([_says(TEXT), _says(call), _says(THOUGHT)], [_says(TEXT), _says(THOUGHT), _says(call, THOUGHT)]):
+        assert list(sound("anthropic", [ASK, *turn, AGAIN]).messages) == [ASK, _says(TEXT), AGAIN]
+
+
+@pytest.mark.parametrize("before", [_says(TEXT), _says(UNSIGNED["empty"])], ids=["text", "a thought that goes"])
+@pytest.mark.parametrize("more", [[], [_use()]], ids=["alone", "beside a call"])
+def test_the_result_of_a_server_call_that_no_message_before_holds_is_told(before: Message, more: list[Message]) -> None:
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    given = [ASK, before, _says(result, *more), *([_result()] if more else [AGAIN])]
+    fixed = mended_or_told("anthropic", given, "anthropic")
+    assert [finding.problem for finding in fixed.unresolved] == ["split-server-tool"]
+
+
 @pytest.mark.parametrize("response", ["06:12", None])
 def test_a_gemini_response_that_is_no_object_becomes_one(response: str | None) -> None:
     own = {} if response is None else {"response": response}

@@ -156,3 +156,26 @@ def test_lost_results_cost_in_proportion_to_them(wire: str) -> None:
         return history(wire, *lost)
 
     assert_linear(lambda messages: suture.repair(messages, wire=wire), build)
+
+
+@pytest.mark.parametrize("used", [True, False], ids=["used", "never used"])
+def test_results_of_a_servers_tools_behind_those_of_calls_cost_in_proportion_to_them(used: bool) -> None:
+    def build(width: int) -> list[Any]:
+        told: list[Any] = [{"role": "user", "content": "q"}]
+        for number in range(width):
+            ended = {"type": "web_search_tool_result", "tool_use_id": f"s{number - 1}" if used else "x", "content": []}
+            search = {"type": "server_tool_use", "id": f"s{number}", "name": "web_search", "input": {}}
+            use = {"type": "tool_use", "id": f"t{number}", "name": "f", "input": {}}
+            told.append({"role": "assistant", "content": [*([ended] if number else []), search, use]})
+            told.append(
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"t{number}", "content": "1"}]}
+            )
+        return told
+
+    def extend(messages: list[Any]) -> None:
+        repairer = suture.Repairer[Any](wire="anthropic")
+        for number in range(0, len(messages), 2):
+            repairer.extend(messages[number : number + 2])
+
+    assert_linear(lambda messages: suture.repair(messages, wire="anthropic"), build)
+    assert_linear(extend, build)

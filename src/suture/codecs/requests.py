@@ -15,6 +15,7 @@ from suture.wires.fields import expect, given, is_list, is_map, listed, map_of, 
 
 Body = dict[str, Any]
 _TYPING = ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref")
+_FREE = ("prefixItems", "patternProperties", "definitions")
 _TOLD = (
     *("type", "enum", "const", "anyOf", "allOf", "$ref", "$defs", "properties", "required", "items"),
     *("description", "title", "default"),
@@ -96,11 +97,13 @@ def close_schema(schema: Any) -> dict[str, Any] | None:
     >>> close_schema({"type": "object", "additionalProperties": {"type": "integer"}}) is None
     True
     """
-    is_free = not is_map(schema) or not any(name in schema for name in _TYPING) or "prefixItems" in schema
-    types: Any = schema.get("type") if is_map(schema) else None
-    is_object = types == "object" or (is_list(types) and "object" in types)
-    if is_free or (is_object and (schema.get("additionalProperties") or "properties" not in schema)):
+    if not is_map(schema) or not any(name in schema for name in _TYPING) or any(name in schema for name in _FREE):
         return None
+    types: Any = schema.get("type")
+    is_object = types == "object" or (is_list(types) and "object" in types)
+    if is_object and (schema.get("additionalProperties") not in (None, False) or "properties" not in schema):
+        return None
+    is_free = False
     closed: dict[str, Any] = {}
     for name, value in {"anyOf": schema.get("oneOf"), **schema}.items():
         inner: Any = value

@@ -329,7 +329,7 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
         result = await run.result()
     finally:
         outer.children.discard(work)
-        frame.unstoppable = Cause.UNKNOWN in inner.state.causes.values()
+        frame.unstoppable = frame.unstoppable or Cause.UNKNOWN in inner.state.causes.values()
         if outer.journal is not None and inner.journal is not None and inner.journal.broken is not None:
             outer.journal.broken = inner.journal.broken
         used = subtract_usage(inner.state.usage, inner.usage_before)

@@ -285,7 +285,7 @@ class ProviderModel(ABC, Generic[NativeM]):
             return self.codec.decode_reply(whole)
         except ModelError as error:
             said, _ = read_refusal(whole)
-            if not said or said in error.reason:
+            if not said or said in error.reason or type(error) is not ModelError:
                 raise
             told = f"{error.reason}; it says: {said}"
             raise ModelError(told, provider=self.codec_name, retryable=error.retryable) from None

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from suture.language import Language
 from suture.messages import TextPart
 from suture.profiles import STRUCTURAL, Operation, Profile
-from suture.repair.ids import Ids
+from suture.repair.ids import Ids, ServerUses
 from suture.repair.pairing import Record
 from suture.repair.rebuild import Group, Pair
 from suture.repair.report import Finding
@@ -74,6 +74,7 @@ class Fit:
         self.language: Language = language
         self.rules = profile.rules_for(wire)
         self.ids = Ids(profile.ids) if profile.ids is not None else None
+        self._uses = ServerUses(wire)
         self.items: dict[str, None] = {}
         """The ids of the items that have gone by."""
         self.documents: dict[str, None] = {}
@@ -118,6 +119,7 @@ class Fit:
     def pass_back(self, messages: Sequence[Any], since: int, start: int, stop: int, plain: Sequence[Any]) -> None:
         """Take back `messages[start:stop]`, the end of what passed by, `messages[since:stop]`; a glance saw `plain`."""
         del self.out[len(self.out) - (stop - start) :]
+        self._uses.take_back(len(self.out))
         self.begun = since > 0
         self._hold_last(messages, since, start)
         used = self.ids.used if self.ids else {}
@@ -143,6 +145,7 @@ class Fit:
         self._held, reasoning, (out, findings, documents, items), ids, self.begun, self.changed = point
         self._reasoning = list(reasoning)
         del self.out[out:], self.findings[findings:]
+        self._uses.take_back(out)
         for passed, count in ((self.documents, documents), (self.items, items)):
             while len(passed) > count:
                 passed.popitem()
@@ -174,7 +177,7 @@ class Fit:
     def finish(self) -> list[Any]:
         """Return all that came out since the start."""
         self._drop_reasoning()
-        self._drop_trailing("trailing-thinking", self.wire.without_trailing_thinking)
+        self.end_reply(goes_on=True)
         self._release()
         return self.out
 
@@ -270,8 +273,8 @@ class Fit:
         """Return the messages of a group in the order that the provider wants, media shown behind it."""
         media = self._lift_media(group)
         if len(group.turn) > 1:  # where a step begins is seen when each message is in order
-            for place, item in enumerate(group.turn):
-                self._mend(item, goes_on=place > 0)
+            for item in group.turn:
+                self._mend(item)
         turn = group.turn
         first = next((place for place, item in enumerate(turn) if item.view.calls), len(turn))
         between = [item for item in turn[first:] if not item.view.calls]
@@ -405,39 +408,21 @@ class Fit:
 
     # One message
 
-    def _mend(self, item: Record, *, goes_on: bool = False) -> None:
-        """Do what can be done about a message by itself, which may go on with a turn."""
+    def _mend(self, item: Record) -> None:
+        """Do what can be done about a message by itself."""
         if id(item) in self._mended:
             return
         self._mended.add(id(item))
         for problem in self._passes:
             better = self.wire.mends[problem](item.message, item.view)
-            if better is item.message or (problem == "split-server-tool" and (goes_on or self._stands_before(item))):
-                continue
             may = better is not None and (not item.view.signed or problem not in _NOT_IN_SIGNED)
-            if self._find(problem, item, _DONE[problem] if may else ""):
+            if better is not item.message and self._find(problem, item, _DONE[problem] if may else ""):
                 self._replace(item, better)
-
-    def _stands_before(self, item: Record) -> bool:
-        """Tell whether the server's tools whose results a message holds were used in what the model said before.
-
-        That is a pause, or one block a message; or calls of ours came first, and the server ran its own behind them.
-        """
-        wire = self.wire
-        if self.last != "results" or not isinstance(wire, BlockWire):
-            return self.last == "assistant"
-        said = [item.message]
-        for message in reversed(self.out):
-            view = wire.view(message)
-            if view.role != "assistant" and not view.results:
-                break
-            said.append(message)
-        whole = wire.with_blocks(item.message, [block for message in reversed(said) for block in wire.blocks(message)])
-        return wire.mends["split-server-tool"](whole, item.view) is whole
 
     def _fit_message(self, item: Record) -> None:
         self._mend(item)
         self._watch_items(item)
+        self._watch_uses(item)
         if "repeated-document" in self.rules:
             better = self.wire.name_documents(item.message, self.documents)
             if better is not item.message and self._find("repeated-document", item, "renamed"):
@@ -478,30 +463,42 @@ class Fit:
             else:
                 self._drop_reasoning()
 
+    def _watch_uses(self, item: Record) -> None:
+        """Report the result of a server's tool that was not used in this reply; that may have paused for our calls."""
+        wire, held = self.wire, self._held
+        if "split-server-tool" not in self.rules or item.view.role != "assistant":
+            return
+        _, lacking = wire.server_tools(item.message)
+        while lacking and held is not None and (held.role == "assistant" or held.has_results):
+            lacking -= wire.server_tools(self._merge(held))[0]
+            held = held.before
+        if lacking and (held is not None or not lacking <= self._uses.find(self.out)):
+            self._find("split-server-tool", item, "")
+
     def _drop_reasoning(self) -> None:
         reasoning, self._reasoning = self._reasoning, []
         for item in reasoning:
             if not self._find("lone-reasoning", item, "dropped"):
                 self._put(item)
 
-    def end_reply(self, *, is_answered: bool) -> None:
-        """Leave out what must not end a reply when somebody else speaks; what is open runs when calls are answered."""
-        if not is_answered:
-            self._drop_trailing("open-server-tool", self.wire.without_open_uses)
-        self._drop_trailing("trailing-thinking", self.wire.without_trailing_thinking)
-
     def _may_go(self, message: Any) -> bool:
         """Tell whether nothing of a message may be left at the end of a reply."""
         rest = self.wire.without_open_uses(message)
         return rest is None or self.wire.without_trailing_thinking(rest) is None
 
-    def _drop_trailing(self, problem: str, drop: Callable[[Any], Any | None]) -> None:
-        """Leave out what the stream was cut behind, at the end of what the model said."""
+    def end_reply(self, *, goes_on: bool) -> None:
+        """Leave out what must not end a reply: thoughts, and uses of a server's tools unless it may still go on."""
         held = self._held
-        while held is not None and held.role == "assistant" and problem in self.rules:
+        drops: list[tuple[str, Callable[[Any], Any]]] = [("trailing-thinking", self.wire.without_trailing_thinking)]
+        if not goes_on:
+            drops.append(("open-server-tool", self.wire.without_open_uses))
+        while held is not None and held.role == "assistant":
             before, last = held.joined or (None, held)
-            rest = drop(last.message)
-            if rest is last.message or not self._find(problem, last, "dropped"):
+            for problem, drop in drops:
+                rest = drop(last.message) if problem in self.rules else last.message
+                if rest is not last.message and self._find(problem, last, "dropped"):
+                    break
+            else:
                 return
             if isinstance(last, Record):
                 held = replace(held, joined=before if rest is None else (before, self._make(rest, last.index)))
@@ -517,7 +514,7 @@ class Fit:
         message, view, role = item.message, item.view, item.view.role
         held = self._held
         if held is not None and held.role == "assistant" and role != "assistant":
-            self.end_reply(is_answered=bool(view.results))
+            self.end_reply(goes_on=bool(view.results))
             held = self._held
         late = role == "system" and held is not None and (held.has_results or held.role == "assistant")
         if late and "late-system" in self.rules and self._find("late-system", item, "told as the user's"):

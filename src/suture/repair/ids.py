@@ -1,4 +1,4 @@
-"""The ids of calls: where in a history they stand, and new ones that a provider accepts."""
+"""The ids of calls: where in a history they stand, and new ones that a provider accepts; those of a server's tools."""
 
 import sys
 from collections.abc import Sequence
@@ -211,3 +211,29 @@ class Ids:
         for original in self._repeat_log[point[1] :]:
             self._repeats[original] -= 1
         del self._repeat_log[point[1] :]
+
+
+class ServerUses:
+    """The ids of the server's tools used in what was put out since somebody else than the model spoke."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._seen, self._found = 0, set[Any]()
+
+    def find(self, out: Sequence[Any]) -> set[Any]:
+        """Return them, for what was put out by now; no message is looked at twice."""
+        new = set[Any]()
+        for place in reversed(range(self._seen, len(out))):
+            view = self._wire.view(out[place])
+            if view.role != "assistant" and not view.results:
+                self._found = set[Any]()
+                break
+            new |= self._wire.server_tools(out[place])[0]
+        self._seen = len(out)
+        self._found |= new
+        return self._found
+
+    def take_back(self, count: int) -> None:
+        """Forget what was put out behind the first `count` messages."""
+        if self._seen > count:
+            self._seen, self._found = 0, set[Any]()

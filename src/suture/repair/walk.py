@@ -219,7 +219,7 @@ class Walk:
         if start < self._passed and self.fit.demands_nothing:  # it does not matter what stands before
             return min(self._passed, stop)
         if self.fit.last == "assistant" and (view := self._view(start)).role != "assistant":
-            self.fit.end_reply(is_answered=bool(view.results))  # somebody else may stand before what is looked at then
+            self.fit.end_reply(goes_on=bool(view.results))  # somebody else may stand before what is looked at then
         self.demands.last, self.demands.stop = self.fit.last, stop
         point = self.fit.mark()
         seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)

@@ -283,6 +283,10 @@ class Wire(ABC):
         """Return `message` without the thoughts at its end; `None` if nothing is left."""
         return message
 
+    def server_tools(self, message: Any) -> tuple[set[Any], set[Any]]:
+        """Return the ids of uses of a server's tools in `message`, and of results whose use is not before them."""
+        return set(), set()
+
     def without_open_uses(self, message: Any) -> Any | None:
         """Return `message` without the uses of a server's tools whose results it lacks; `None` if nothing is left."""
         return message

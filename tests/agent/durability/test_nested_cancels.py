@@ -184,3 +184,48 @@ def test_an_agent_inside_whose_tool_is_in_a_thread_is_unknown_as_that_is(store: 
         assert results(result.messages) == [("c1", UNKNOWN.format(inside.name, "c1"))]
 
     play(scene())
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_agents_inside_one_tool_one_in_a_thread_is_enough(store: AnyStore, order: int):
+    began, go = asyncio.Event(), threading.Event()
+
+    @tool
+    def pay() -> str:
+        """Pay, which nothing stops."""
+        loop.call_soon_threadsafe(began.set)
+        go.wait(30)
+        return "paid"
+
+    @tool
+    async def look() -> str:
+        """Look, until it is stopped."""
+        await asyncio.Event().wait()
+        return "seen"
+
+    models = {each.name: ScriptedModel([turn(("i1", each.name, {})), "done"]) for each in (pay, look)}
+    inside = [
+        ChatModelAgent(name=f"{each.name}er", description="Does it.", model=models[each.name], tools=[each]).as_tool()
+        for each in (pay, look)
+    ]
+
+    @tool
+    async def do_both() -> str:
+        """Have both done."""
+        return " ".join(await asyncio.gather(*(each.endpoint('{"request": "go"}') for each in inside[::order])))
+
+    agent, _ = make([turn(("c1", "do_both", {})), "done"], do_both, checkpoint_store=store)
+
+    async def scene():
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        run = agent.stream("go", checkpoint_id="k")
+        waiting = start(run)
+        await asyncio.wait_for(began.wait(), 30)
+        result = await run.cancel()
+        await waiting
+        go.set()
+        assert results(result.messages) == [("c1", UNKNOWN.format("do_both", "c1"))]
+
+    loop: asyncio.AbstractEventLoop
+    play(scene())

@@ -121,7 +121,10 @@ class AnthropicWire(BlockWire):
 
     named_results = False
     arranges = frozenset(
-        ("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error", "open-server-tool")
+        (
+            *("split-results", "trailing-text", "turn-order", "trailing-thinking", "media-in-error"),
+            *("open-server-tool", "split-server-tool"),
+        )
     )
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
@@ -179,11 +182,7 @@ class AnthropicWire(BlockWire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
-        return {
-            "unsigned-thinking": self._without_unsigned_thinking,
-            "split-server-tool": self._with_server_tools,
-            **super().mends,
-        }
+        return {"unsigned-thinking": self._without_unsigned_thinking, **super().mends}
 
     def _without_blank_text(self, message: Any, view: values.View) -> Any:
         """Leave out text blocks that say nothing, in results too."""
@@ -205,18 +204,15 @@ class AnthropicWire(BlockWire):
             message, lambda block: word(block, "type") != "thinking" or bool(get(block, "signature"))
         )
 
-    def _with_server_tools(self, message: Any, view: values.View) -> Any:
-        """Return nothing for a message with the result of a server's tool whose use stands elsewhere."""
-        if view.role != "assistant":
-            return message
-        used: set[Any] = set()
+    def server_tools(self, message: Any) -> tuple[set[Any], set[Any]]:
+        used, lacking = set[Any](), set[Any]()
         for block in self.blocks(message):
             kind = word(block, "type") or ""
             if kind in _SERVER_USES:
                 used.add(get(block, "id"))
             elif kind.endswith("_tool_result") and get(block, "tool_use_id") not in used:
-                return None
-        return message
+                lacking.add(get(block, "tool_use_id"))
+        return used, lacking
 
     def without_open_uses(self, message: Any) -> Any | None:
         blocks = self.blocks(message)
