@@ -545,6 +545,8 @@ def _check_settings(agent: ChatModelAgent[Any]) -> None:
 def _check_model(model: Any) -> None:
     if isinstance(model, type):
         raise ConfigError(f"model takes an instance of {model.__name__}, not the class")
+    if isinstance(model, str):
+        raise ConfigError(f"a failover takes models, not names; suture.models.get_model({model!r}) gives one")
     for part in ("wire", "profile", "stream"):
         if not hasattr(model, part):
             raise ConfigError(

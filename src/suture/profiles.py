@@ -96,6 +96,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse what cannot be."""
         if self.operation in set(Operation):
             force_setattr(self, "operation", Operation(self.operation))  # it may be given by its name
+        problems: object = self.problems
+        if isinstance(problems, str):
+            force_setattr(self, "problems", (problems,))  # one may be given without brackets
         for problem in self.problems:
             if problem not in PROBLEMS:
                 raise ConfigError(f"rule {self.id}: unknown problem {problem!r}; known: {', '.join(PROBLEMS)}")

@@ -97,7 +97,10 @@ class Session(Generic[Out]):
         """Return the stored result of the last run; raise `ResumeError` if there is none."""
         run = await read_run(self.agent.spec, self.id)
         if run is None or not run.state.outcome:
-            raise ResumeError(f"session {self.id!r} has no finished run")
+            raise ResumeError(
+                f"session {self.id!r} has no result yet; session.run(input) starts it, session.run() finishes what a "
+                "dead process left"
+            )
         return read_result(run)
 
     async def delete(self) -> None:

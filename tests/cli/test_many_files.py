@@ -287,6 +287,21 @@ def test_a_mistyped_word_has_a_suggestion():
     assert "did you mean anthropic?" in run("check", "--wire", "antropic", "-").err
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["fix"], "invalid choice: 'fix' (choose from"),
+        (["convert", "--to", "claude"], "invalid choice: 'claude' (choose from"),
+        (["--nonsense"], "unrecognized arguments: --nonsense (see suture --help)"),
+        (["view", "--run", "runs.db"], "unrecognized arguments: --run (see suture view --help)"),
+    ],
+)
+def test_only_what_fits_there_is_suggested(asked: list[str], said: str):
+    refused = run(*asked).err
+    assert said in refused
+    assert "did you mean" not in refused
+
+
 def test_help_of_a_command_is_its_own():
     assert run("help", "check").out == run("check", "--help").out
     assert "suture chat" not in run("check", "--help").out

@@ -1,7 +1,7 @@
 """What all guests share: options that are checked in one way, and repairs that are heard."""
 
 import logging
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -125,3 +125,9 @@ def test_of_a_profile_that_does_not_speak_of_the_wire_the_ids_are_taken():
     mine = Profile.extend("gemini", name="mine")
     assert profile_for("gemini", base, mine) is mine
     assert profile_of("claude-9").name == "anthropic"
+
+
+def test_an_option_that_there_is_not_is_named_beside_those_that_there_are():
+    told = r"'orphan'; the options are cause, generator, is_placeholder, language, on_repair, orphans, profile"
+    with pytest.raises(TypeError, match=told):
+        GuestOptions.of("suture.integrations.openai", **cast("Any", {"orphan": "drop"}))

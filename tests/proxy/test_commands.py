@@ -75,7 +75,11 @@ def test_a_signal_reaches_the_command(number: signal.Signals):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["proxy", "--upstream", "ftp://x"], "an upstream is an address"),
+        (
+            ["proxy", "--upstream", "ftp://x"],
+            "an upstream is an address such as https://api.openai.com, which begins with",
+        ),
+        (["proxy", "--upstream", "127.0.0.1:80"], "begins with http:// or https:// and has no query"),
         (["proxy", "--upstream", "http://me:pass@x"], "must not hold a password"),
         (["proxy", "--compact", "/nowhere=5"], "nothing goes to /nowhere"),
         (["proxy", "--clear", "many"], "expected a number of tokens"),

@@ -46,7 +46,10 @@ def test_an_upstream_that_cannot_be_reached_is_told_as_an_error():
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         with proxy(f"http://127.0.0.1:{closed.getsockname()[1]}") as url:
-            assert send(url, CHAT, BROKEN)[0].status == 502
+            answer, body = send(url, CHAT, BROKEN)
+            assert answer.status == 502
+            told = f"the upstream 127.0.0.1:{closed.getsockname()[1]} failed: ClientConnectorError"
+            assert json.loads(body)["error"]["message"] == f"suture proxy: {told}"
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -91,6 +91,14 @@ def test_an_operation_may_be_given_by_its_name() -> None:
     fixed = suture.repair(given, profile=mine)
     assert fixed.messages is given
     assert [finding.problem for finding in fixed.unresolved] == ["bad-arguments"]
+
+
+def test_one_problem_may_be_given_by_its_bare_name() -> None:
+    bare: Any = "bad-arguments"
+    made = Rule(id="own", problems=bare, says="", operation=Operation.UNREPAIRABLE)
+    assert made == Rule(id="own", problems=("bad-arguments",), says="", operation=Operation.UNREPAIRABLE)
+    with pytest.raises(suture.ConfigError, match="unknown problem 'bad'"):
+        Rule(id="own", problems=cast("Any", "bad"), says="", operation=Operation.UNREPAIRABLE)
 
 
 @pytest.mark.parametrize("taken", ["openai-chat", "anthropic", "pairing", "mistral"])

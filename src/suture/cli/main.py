@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
@@ -129,23 +129,28 @@ def _let_go(stream: TextIO) -> None:
 class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of printing its usage and leaving."""
 
+    def parse_known_args(self, *args: Any, **options: Any) -> Any:
+        found, left = super().parse_known_args(*args, **options)
+        if left:  # said here, because only this command's parser knows whose help to point to
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
     def error(self, message: str) -> NoReturn:
-        suggestion = _suggest(message)
+        suggestion = _suggest(message, self._option_string_actions)
         if suggestion:  # the list of all choices would hide it
             message = message.partition(" (choose from")[0]
         raise Refusal(f"{message}{suggestion} (see {self.prog} --help)")
 
 
-def _suggest(message: str) -> str:
-    """Return what was probably meant by a word that is unknown.
+def _suggest(message: str, options: Iterable[str]) -> str:
+    """Return what was probably meant by a word that is unknown there.
 
-    >>> _suggest("unrecognized arguments: --profle x")
+    >>> _suggest("unrecognized arguments: --profle x", ["--profile", "--wire"])
     '; did you mean --profile?'
     """
-    found = re.search(r"invalid choice: '([^']+)|arguments: (--[\w-]+)", message)
-    options = [flag for command in _COMMANDS.values() for flags, _ in command[4:] for flag in flags]
-    known = [*_COMMANDS, *PROFILES, *WIRES, *options]
-    near = get_close_matches(found[1] or found[2], known, 1) if found else []
+    chosen = re.search(r"invalid choice: '([^']+)'? \(choose from (.+)\)", message)
+    word = chosen or re.search(r"arguments: (--[\w-]+)", message)
+    near = get_close_matches(word[1], re.findall(r"[\w-]+", chosen[2]) if chosen else options, 1) if word else []
     return f"; did you mean {near[0]}?" if near else ""
 
 

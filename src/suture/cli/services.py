@@ -147,7 +147,7 @@ def _import_agents(asked: Namespace, *names: str) -> "tuple[list[ChatModelAgent[
     agents: list[Any] = [import_named(name, asked.command) for name in names]
     for name, agent in zip(names, agents, strict=True):
         if not isinstance(agent, ChatModelAgent):
-            raise Refusal(f"{name} is no agent, but {type(agent).__name__}", asked.command)
+            raise Refusal(f"{name} is not an agent but a {type(agent).__name__}", asked.command)
     return agents, import_named(asked.deps, "--deps") if asked.deps else None
 
 

@@ -315,7 +315,7 @@ class BlockCodec(Codec):
         """Return `message` as the provider's: none if nothing is left. The system's is the user's, unless read here."""
         report_meta(message, losses)
         if self.is_outside(message):
-            losses.add(Lost.SYSTEM, "that this message is the system's; it is told as the user's")
+            losses.add(Lost.SYSTEM, "that this message is the system's; it is sent as the user's")
         writer = self.writer(losses)
         content = writer.write_each(message.content_blocks)
         role = self.model_role if message.role == "assistant" else "user"

@@ -76,7 +76,8 @@ class GuestOptions(Struct, frozen=True, kw_only=True):
         """
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
-            raise TypeError(f"{guest} got an unexpected keyword argument {min(unknown)!r}")
+            known = ", ".join(sorted(Options.__annotations__))
+            raise TypeError(f"{guest} got an unexpected keyword argument {min(unknown)!r}; the options are {known}")
         for name in ("generator", "is_placeholder", "on_repair"):
             if iscoroutinefunction(options.get(name)):
                 raise ConfigError(f"{name} must be a plain function: a request may be made without an event loop")

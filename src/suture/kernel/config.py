@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from numbers import Number
 from typing import Any, Generic, TypeAlias, cast
 
 import msgspec
@@ -19,6 +20,13 @@ def _check_functions(settings: object, *names: str) -> None:
         given = getattr(settings, name)
         if given is not None and not callable(given):
             raise ConfigError(f"{type(settings).__name__}.{name} must be a function, found {type(given).__name__}")
+
+
+def _check_count(settings: object, *names: str) -> None:
+    for name in names:
+        given = getattr(settings, name)
+        if given is not None and (type(given) is not int or given < 0):
+            raise ConfigError(f"{type(settings).__name__}.{name} must be an integer, 0 or more, found {given!r}")
 
 
 class RetryContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
@@ -117,6 +125,10 @@ class ModelFailoverConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _check_functions(self, "should_failover", "get_failover_model")
+        models: Any = self.models
+        if isinstance(models, str) or not isinstance(models, Sequence):
+            raise ConfigError(f"models takes a list; put a single one into a list. Got {type(models).__name__}")
+        _check_count(self, "max_retries")
         if not self.models and self.get_failover_model is None:
             raise ConfigError("a failover needs models, or get_failover_model to choose one")
         if self.max_retries is None and not self.models:
@@ -141,6 +153,10 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _check_functions(self, "cost_of")
+        _check_count(self, "total_tokens", "tool_calls")
+        cost: object = self.cost
+        if self.cost is not None and not (isinstance(cost, Number) and self.cost >= 0):
+            raise ConfigError(f"Budget.cost must be a number, 0 or more, found {cost!r}")
         if self.cost is not None and self.cost_of is None:
             raise ConfigError("a budget with a cost needs cost_of, a function from usage to cost")
 

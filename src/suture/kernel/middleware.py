@@ -251,6 +251,9 @@ class Hook(msgspec.Struct, frozen=True, eq=False):
     at: int
     """Its middleware's place in the list."""
 
+    def __str__(self) -> str:
+        return f"{self.name}.{self.method}"
+
 
 class Stack(msgspec.Struct, frozen=True, eq=False):
     """The hooks of an agent, each list in the order in which the middlewares were given."""

@@ -51,9 +51,9 @@ def _layer(hook: Hook, proceed: Callable[[Any], Awaitable[Any]]) -> Callable[[An
             frame.owner = outer
         if not around_tools:
             if not frame.run.wire.made_by_model(value):
-                raise ConfigError(f"{owner} gave {type(value).__name__} for a reply, not the model's message")
+                raise ConfigError(f"{hook} returned {type(value).__name__}, not the model's message")
         elif value.__class__ is not ToolResult and not isinstance(value, ToolResult):
-            raise ConfigError(f"{owner} gave {type(value).__name__} for a result of {request.name}, not a ToolResult")
+            raise ConfigError(f"{hook} returned {type(value).__name__} for {request.name}, not a ToolResult")
         return value
 
     return run
@@ -136,7 +136,7 @@ class SpecificLayer:
         finally:
             frame.owner = before
         if wrapped is not None and not callable(wrapped):
-            raise ConfigError(f"{hook.owner} gave {type(wrapped).__name__}, which is not an endpoint")
+            raise ConfigError(f"{hook} returned {type(wrapped).__name__}, which is not an endpoint")
         return inner if wrapped is None else _owned(wrapped, hook.owner, streams=self.streams)
 
 
@@ -320,9 +320,7 @@ class ModelLayer:
         if wrapped is None:
             return inner
         if not hasattr(wrapped, "stream"):
-            raise ConfigError(
-                f"{self.hook.owner} gave {type(wrapped).__name__}, which is not a model: it has no stream"
-            )
+            raise ConfigError(f"{self.hook} returned {type(wrapped).__name__}, which is not a model: it has no stream")
         return wrapped
 
 

@@ -364,7 +364,9 @@ class Proxy:
                 slow = isinstance(error, TimeoutError)
                 self.records.failed("upstream-timeout" if slow else "upstream", error)
                 if not client.begun:
-                    await client.refuse(504 if slow else 502, f"the upstream failed: {type(error).__name__}")
+                    await client.refuse(
+                        504 if slow else 502, f"the upstream {exchange.route.host} failed: {type(error).__name__}"
+                    )
                 return 0, reading  # a reply that has begun is left unfinished, so that the client sees that it is
 
     def _request(self, exchange: Exchange, content: Any) -> Any:

@@ -279,11 +279,16 @@ class Route(Struct, frozen=True, kw_only=True):
         """Refuse what is no address."""
         parts = urlsplit(self.upstream)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise ConfigError("an upstream is an address as https://api.openai.com, without a query")
+            raise ConfigError(
+                "an upstream is an address such as https://api.openai.com, which begins with http:// or https:// "
+                "and has no query"
+            )
         if parts.username or parts.password:
             raise ConfigError("an upstream's address must not hold a password; clients send their keys in headers")
         if self.prefix and (not self.prefix.startswith("/") or self.prefix.endswith("/")):
-            raise ConfigError(f"a path begins with a slash and does not end in one, as /openai; found {self.prefix!r}")
+            raise ConfigError(
+                f"a path begins with a slash and does not end in one, such as /openai; found {self.prefix!r}"
+            )
 
     @property
     def host(self) -> str:

@@ -517,7 +517,7 @@ class Fit:
             self.end_reply(goes_on=bool(view.results))
             held = self._held
         late = role == "system" and held is not None and (held.has_results or held.role == "assistant")
-        if late and "late-system" in self.rules and self._find("late-system", item, "told as the user's"):
+        if late and "late-system" in self.rules and self._find("late-system", item, "sent as the user's"):
             message, role = self.wire.as_role(message, "user"), "user"
         has_results, rules = bool(view.results), self.rules
         if held is not None and held.role == role != "system":

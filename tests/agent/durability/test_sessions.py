@@ -151,7 +151,9 @@ def test_a_session_tells_how_it_stands():
         assert (seen, result.output) == (["new", "waiting", "finished"], "done")
         await session.delete()
         assert await session.status() == "new"
-        with pytest.raises(ResumeError, match="no finished run"):
+        with pytest.raises(
+            ResumeError, match=r"no result yet; session.run\(input\) starts it, session.run\(\) finishes"
+        ):
             await session.result()
 
     asyncio.run(main())

@@ -312,8 +312,8 @@ def test_an_error_of_a_wrapper_around_a_call_is_the_calls_as_the_tools_own_is(pl
         ("streamable", "returns", "async generator"),
         ("invokable", "forgets to return", "Wrapping.*NoneType"),
         ("enhanced_invokable", "forgets to return", "Wrapping.*NoneType"),
-        ("invokable", "no function", "Wrapping.*int"),
-        ("streamable", "no function", "Wrapping.*int"),
+        ("invokable", "no function", "Wrapping.wrap_.*_tool_call returned int"),
+        ("streamable", "no function", "Wrapping.wrap_.*_tool_call returned int"),
     ],
 )
 def test_an_endpoint_of_the_wrong_form_ends_the_run_and_is_named(kind: str, endpoint: str, told: str):
@@ -366,7 +366,8 @@ def test_a_wrapper_that_gives_no_result_is_an_error_of_the_program_and_not_told_
         ),
         middlewares=middlewares[place],
     )
-    with pytest.raises(suture.ConfigError, match="ToolResult"):
+    named = {"wrap_tool_call": "Wrong.wrap_tool_call returned", "older form": "AgentMiddleware.wrap_tool_call returned"}
+    with pytest.raises(suture.ConfigError, match=f"{named.get(place, '')}.*ToolResult"):
         asyncio.run(_awaited(agent))
     assert len(model.requests) == 1
 
@@ -378,7 +379,7 @@ def test_a_wrapper_of_the_model_that_gives_something_else_is_named(hook: str, va
     wrong = type("Wrong", (ChatModelAgentMiddleware,), {hook: lambda *_: value})
     retry = ModelRetryConfig(max_retries=3, backoff=lambda _: 0)
     agent = ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[wrong()], model_retry_config=retry)
-    with pytest.raises(suture.ConfigError, match=f"Wrong.*{type(value).__name__}"):
+    with pytest.raises(suture.ConfigError, match=f"Wrong.{hook} .*{type(value).__name__}"):
         asyncio.run(_awaited(agent))
 
 
@@ -414,3 +415,17 @@ def test_a_policy_that_is_no_function_is_refused_at_once(make: Any, names: list[
     for name in names:
         with pytest.raises(suture.ConfigError, match=f"{name} must be a function, found int"):
             make(**{name: 7})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"models": ["openai:gpt-5-mini"]}, r"takes models, not names; suture.models.get_model\('openai:gpt-5-mini'\)"),
+        ({"models": "openai:gpt-5-mini"}, "models takes a list; put a single one into a list. Got str"),
+        ({"models": ScriptedModel(["done"])}, "models takes a list; put a single one into a list. Got ScriptedModel"),
+        ({"models": [ScriptedModel(["done"])], "max_retries": -1}, "max_retries must be an integer, 0 or more"),
+    ],
+)
+def test_a_failover_to_what_is_no_list_of_models_is_refused_at_once(wrong: dict[str, Any], told: str):
+    with pytest.raises(suture.ConfigError, match=told):
+        ChatModelAgent(model=ScriptedModel(["done"]), failover=ModelFailoverConfig(**wrong))

@@ -11,6 +11,7 @@ from suture import (
     Budget,
     BudgetExceeded,
     ChatModelAgent,
+    ConfigError,
     MaxIterationsExceeded,
     Message,
     RunError,
@@ -135,6 +136,19 @@ def test_a_budget_of_tokens_ends_in_an_answer_if_asked_for():
     finished = run(model, look, budget=Budget(total_tokens=100), on_max_iterations="answer")
     assert (finished.output, finished.outcome) == ("enough", "finished")
     assert [len(request.tool_infos) for request in model.requests] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("wrong", ["many", -1, 1.5, True])
+@pytest.mark.parametrize("name", ["total_tokens", "tool_calls"])
+def test_a_budget_is_a_number(name: str, wrong: Any):
+    with pytest.raises(ConfigError, match=f"{name} must be an integer, 0 or more, found {wrong!r}"):
+        Budget(**{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", ["much", -0.5])
+def test_a_budget_of_money_is_a_number(wrong: Any):
+    with pytest.raises(ConfigError, match=f"cost must be a number, 0 or more, found {wrong!r}"):
+        Budget(cost=wrong, cost_of=lambda usage: usage.total_tokens)
 
 
 def test_a_budget_of_money_is_counted_by_the_callers_prices():

@@ -311,13 +311,13 @@ def test_a_system_message_among_contents_is_told_as_the_users(place: int):
     history.insert(place, AgenticMessage.system("Be brief."))
     payload, losses = CODEC.encode_messages(history)
     assert payload[place] == user({"text": "Be brief."})
-    assert losses == (Loss(Lost.SYSTEM, "that this message is the system's; it is told as the user's", place),)
+    assert losses == (Loss(Lost.SYSTEM, "that this message is the system's; it is sent as the user's", place),)
 
 
 def test_what_is_lost_behind_the_system_messages_of_a_request_is_named_with_its_place():
     history = [AgenticMessage.system("Be kind."), AgenticMessage.user("hi"), AgenticMessage.system("Be brief.")]
     losses = CODEC.encode_request(Request(history)).losses
-    assert losses == (Loss(Lost.SYSTEM, "that this message is the system's; it is told as the user's", 2),)
+    assert losses == (Loss(Lost.SYSTEM, "that this message is the system's; it is sent as the user's", 2),)
 
 
 def test_a_request_says_the_instruction_and_then_the_system_messages():

@@ -58,4 +58,4 @@ def test_a_worker_from_the_command_line_runs_an_agent_and_ends_when_it_is_told_t
 
 def test_what_is_no_agent_is_refused(capsys: Any):
     assert main(["worker", "json:loads"]) == 2
-    assert capsys.readouterr().err == "suture: worker: json:loads is no agent, but function\n"
+    assert capsys.readouterr().err == "suture: worker: json:loads is not an agent but a function\n"
