@@ -196,7 +196,7 @@ class LocalPort:
         await self.run_calls(run, calls)
         ends = not run.tools or at.is_last
         if ends:
-            run.output_message = run.history[-1]
+            run.output_message, run.state.output = run.history[-1], len(run.history) - 1
         return Standing("gathered", at.turn, at.is_last, answer_batch(run, calls, ends=ends))
 
     async def after_tools(self, at: Standing, /) -> Standing:
