@@ -237,7 +237,7 @@ class RunBusyError(RunError):
 
 
 class ComponentCancelledError(RunError):
-    """A model or a hook cancelled its own work, though nobody cancelled the run.
+    """A model, a hook or a function of the settings cancelled its own work, though nobody cancelled the run.
 
     >>> ComponentCancelledError("a shared request was given up").retryable
     True

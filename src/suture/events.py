@@ -180,7 +180,7 @@ class HistoryRewritten(Event, frozen=True, kw_only=True, tag="history_rewritten"
 
 
 class RetryScheduled(Event, frozen=True, kw_only=True, tag="retry_scheduled"):
-    """Another attempt at the model turn follows: discard everything under `message_id`.
+    """The model is asked again: discard everything that came under `message_id`.
 
     >>> RetryScheduled(turn=1, attempt=1, message_id="writer/1.1", error="overloaded", delay=0.1).attempt
     1
@@ -192,7 +192,7 @@ class RetryScheduled(Event, frozen=True, kw_only=True, tag="retry_scheduled"):
     error: str = ""
     """The error of the attempt; empty if its output was rejected."""
     reason: Any = None
-    """Why `should_retry` rejected its output."""
+    """Why its output does not count: what `should_retry` said, or that a wrapper asks again, under the same id."""
     delay: float = 0.0
     failover: str = ""
     """The model that takes over, if another one does."""

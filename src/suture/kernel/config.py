@@ -1,5 +1,6 @@
 """What an agent may be told about retries, failover, budgets, tools and callbacks. Plain settings, no behaviour."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from numbers import Number
@@ -229,7 +230,10 @@ async def notify(callbacks: Sequence[Callbacks], moment: str, about: Component, 
         if function is not None and about.kind in each.kinds:
             try:
                 await settle(function(about, value))
-            except Exception:  # noqa: BLE001 - it is logged
+            except (Exception, asyncio.CancelledError) as error:
+                task = asyncio.current_task()
+                if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                    raise
                 LOG.exception("the callback %s failed for %s %s", moment, about.kind, about.name)
 
 

@@ -347,7 +347,9 @@ class Journal:
         """Note that the results of the turn, which are written already, are in the history."""
         self.note(Answered(output))
         self._written = history
-        self._known |= {"tool_calls": self.run.state.tool_calls, "output": self.run.state.output}
+        self._known["tool_calls"] = self.run.state.tool_calls
+        if output is not None:
+            self._known["output"] = self.run.state.output
 
     def note_event(self, what: str, text: str) -> None:
         """Note a retry or a rewrite, for people who look at the run later."""

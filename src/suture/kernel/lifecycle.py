@@ -288,7 +288,8 @@ async def before_agent(run: Execution, *, resumed: bool) -> None:
     run.instruction = context.instruction
     run.tools = {tool.info.name: tool for tool in tools}
     run.return_directly = frozenset(context.return_directly)
-    run.history = History.of(context.messages)
+    if context.messages is not run.history:
+        run.history = History.of(read_input(run.wire, context.messages))
     if run.state.tool_infos is None:
         run.tool_infos = tuple([tool.info for tool in tools])
 

@@ -163,8 +163,6 @@ class LocalPort:
             if run.journal is not None:
                 await run.journal.flush()
             await _run_hooks(run, run.spec.stack.after_model, at.turn, "after")
-            if not run.history.length:
-                raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
         state, phase = run.state, "tools"
         calls, reply = run.last_calls(), run.history[-1]
         if not calls and not at.is_last and run.wire.is_paused(reply):
@@ -198,7 +196,7 @@ class LocalPort:
         await self.run_calls(run, calls)
         ends = not run.tools or at.is_last
         if ends:
-            run.output_message = run.history[-1]
+            run.output_message, run.state.output = run.history[-1], len(run.history) - 1
         return Standing("gathered", at.turn, at.is_last, answer_batch(run, calls, ends=ends))
 
     async def after_tools(self, at: Standing, /) -> Standing:
@@ -262,12 +260,23 @@ async def _run_hooks(run: Execution, hooks: Sequence[Hook], turn: int, spot: str
         state = ChatModelAgentState(messages=messages, tool_infos=infos, deferred_tool_infos=deferred)
     if state is not first:
         if state.messages is not run.history:
+            _check_messages(run, cast("History[Any]", state.messages), spot)
             ids = run.ids  # what a hook took out of the history is let go of
             run.ids = {id(message): ids[id(message)] for message in state.messages if id(message) in ids}
         run.history = cast("History[Any]", state.messages)
         if state.tool_infos != run.tool_infos:
             run.tool_infos = run.state.tool_infos = state.tool_infos
         run.state.deferred_tool_infos = state.deferred_tool_infos
+
+
+def _check_messages(run: Execution, new: History[Any], spot: str) -> None:
+    """Raise `InputError` where hooks left what is no message of the run's wire, or none after the model."""
+    if not new.length and spot == "after":
+        raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
+    first = run.history.length if new.follows(run.history) else 0
+    for index, message in enumerate(new[first:], first):
+        if run.wire.claims(message) is False:
+            run.wire.view(message, index)  # says what is wrong with it
 
 
 async def await_hook(run: Execution, hook: Hook, work: Any) -> Any:

@@ -335,7 +335,8 @@ class Turn(msgspec.Struct, eq=False):
     # The events of an attempt
 
     def retried(self) -> None:
-        """Send nothing: whoever asks again says so."""
+        """Send that what came so far is void: a wrapper asks again within the attempt."""
+        self._send_retry(None, reason="a wrapper asks again")
 
     async def piece(self, delta: Delta) -> None:
         """Send a delta, if pieces are wanted; wait while the reader is behind."""
@@ -397,9 +398,9 @@ class Turn(msgspec.Struct, eq=False):
         frame.turn, frame.spot, frame.owner, sender = turn, "model", "model", None
         if run.emitter is not None:
             run.emitter.send(ModelStarted, turn=turn, attempt=self.number, message_id=message_id, model=name_of(model))
-            frame.sender = self
-            sender = None if run.spec.stack.sends_model_events else self
-        root = Collector(sender, True, False)  # noqa: FBT003 - by place, it is faster
+            frame.sender = sender = self
+        emits = not run.spec.stack.sends_model_events
+        root = Collector(sender, emits, False)  # noqa: FBT003 - by place, it is faster
         run.replies = []
         request = ModelRequest(
             run.instruction, self.messages, self.tool_infos, self.options, self.deferred_tool_infos, message_id, root
@@ -421,7 +422,7 @@ class Turn(msgspec.Struct, eq=False):
         spent: TokenUsage | None = None
         for delta in root.pieces:
             spent = delta.usage or spent
-        if sender is not None:
+        if sender is not None and emits:
             sender.finished(message, spent)
         self.usage = wire.usage(message) or spent
         if len(run.replies) != 1 or run.replies[0] is not message:

@@ -29,6 +29,7 @@ from suture.tools import ToolArgumentsError
 _ROOM = 32
 """How many pieces a bridge may hold; fewer cost three times as much a piece."""
 _END: Any = object()
+_AGAIN: Any = object()
 
 
 # --- the ring -------------------------------------------------------------------------------------
@@ -254,13 +255,18 @@ class _Bridge(requests.Collector, kw_only=True, eq=False):
     """What the work gave that filled it."""
     is_void: bool = False
     """Whether pieces were passed on that a later attempt has made void."""
+    outer: Any = None
+    """The sink that the pieces end up in, if it is to be opened anew when this one is."""
 
     async def pull(self, work: Awaitable[Any]) -> AsyncIterator[Any]:
         """Yield the pieces that `work` writes here, while it runs in a task of its own."""
         task = asyncio.ensure_future(self._fill(work))
         try:
             while (piece := await self.queue.get()) is not _END:
-                yield piece
+                if piece is _AGAIN:  # whoever pulls has passed on all that is void
+                    await self.outer.open()
+                else:
+                    yield piece
             self.result = await task
         finally:
             if not task.done():
@@ -279,7 +285,10 @@ class _Bridge(requests.Collector, kw_only=True, eq=False):
 
     async def open(self) -> None:
         """Begin, perhaps once more."""
-        self.is_void = self.is_void or bool(self.pieces)
+        if self.pieces:
+            self.is_void = True
+            if self.outer is not None:
+                await self.queue.put(_AGAIN)
         await requests.Collector.open(self)
 
     async def write(self, piece: Any, /) -> None:
@@ -334,7 +343,7 @@ class _BridgedModel:
 
     async def stream(self, request: requests.ModelRequest[Any], /) -> AsyncIterator[Any]:
         """Yield the deltas that what stands inside pushes, then its message."""
-        sink = _Bridge(joins=False)
+        sink = _Bridge(joins=False, outer=request.sink)
         async with closing(sink.pull(self._proceed(replace(request, sink=sink)))) as deltas:
             async for delta in deltas:
                 yield delta

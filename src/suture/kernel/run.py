@@ -8,13 +8,23 @@ from weakref import ref
 import msgspec
 
 from suture._aio import run_to_the_end, uncancel
-from suture.errors import ConfigError, SutureError
+from suture.errors import ComponentCancelledError, ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
 from suture.kernel.run_state import InterruptSignal, Out, RunResult, SafePoint, Waiting, subtract_usage
-from suture.kernel.state import Buffer, Emitter, Execution, Frame, Spec, current_frame, get_frame, set_frame
+from suture.kernel.state import (
+    Buffer,
+    Emitter,
+    Execution,
+    Frame,
+    Spec,
+    current_frame,
+    get_frame,
+    is_cancelled,
+    set_frame,
+)
 from suture.repair import Cause
 
 Go: TypeAlias = Callable[[Standing, Port], Awaitable[Standing]]
@@ -95,9 +105,14 @@ class Work:
             return Outcome.CANCELLED if run.stop_at else Outcome.INTERRUPTED, None, signal.waiting
         except SafePoint:
             return Outcome.CANCELLED, None, ()
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
+            failure = None
+            if not is_cancelled(run):
+                said = "a function of the agent's settings cancelled its own work, though nobody cancelled the run"
+                failure = ComponentCancelledError(said)
+                failure.__cause__ = error
             uncancel()
-            return Outcome.CANCELLED, None, ()
+            return Outcome.CANCELLED if failure is None else Outcome.FAILED, failure, ()
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as failure:  # noqa: BLE001 - whoever awaits the run is told

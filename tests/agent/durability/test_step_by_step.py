@@ -12,7 +12,7 @@ from suture import ChatModelAgent, ChatModelAgentMiddleware, Message, Outcome, R
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 from tests.agent.durability.scenes import WIRES, acceptable, make, play, results, turn
-from tests.agent.durability.small_tools import ask
+from tests.agent.durability.small_tools import ask, look
 from tests.agent.durability.victim import Cast, Counted, Snapshots
 
 
@@ -65,6 +65,25 @@ def test_a_run_that_is_killed_between_any_two_writes_goes_on_step_by_step(scene_
             assert set(before) <= set(again.all())
             with pytest.raises(ResumeError, match="finished"):
                 await cast.agent.advance("k")
+
+    play(scene())
+
+
+@pytest.mark.parametrize("repeated", ["by the same process", "by another one"])
+def test_calls_of_the_last_turn_do_not_lose_what_it_said(repeated: str):
+    async def scene():
+        store = MemoryStore()
+        replies = [turn(("c1", "look")), turn(("c1", "look"), text="half of it")]
+        agent, _ = make(replies, look, max_iterations=1, on_max_iterations="answer", checkpoint_store=store)
+        standing = await agent.advance("k", "go")
+        while standing.phase != "end":
+            if repeated == "by another one":
+                moved = MemoryStore()
+                await moved.append("k", 0, await store.load("k"))
+                store, agent = moved, suture.replace(agent, checkpoint_store=moved)
+            standing = await agent.advance("k")
+        result = await agent.session("k").result()
+        assert (result.outcome, result.output, len(result.messages)) == (Outcome.FINISHED, "half of it", 5)
 
     play(scene())
 

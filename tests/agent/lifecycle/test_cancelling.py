@@ -13,6 +13,7 @@ from suture import (
     Callbacks,
     ChatModelAgent,
     ChatModelAgentMiddleware,
+    Component,
     ConfigError,
     ModelFailoverConfig,
     ModelRequest,
@@ -369,3 +370,39 @@ def test_ctrl_c_while_a_blocking_run_is_being_started_stops_it(monkeypatch: pyte
         assert not threads[0].is_alive()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("function", ["should_retry", "should_failover", "get_failover_model", "input_builder"])
+def test_a_function_of_the_settings_whose_own_work_was_cancelled_has_failed(function: str):
+    async def give_up(*_: Any) -> None:
+        await cancelled_by_itself()
+
+    choices: dict[str, Any] = {"input_builder": give_up}
+    if function == "should_retry":
+        choices = {"model_retry_config": ModelRetryConfig(should_retry=give_up)}
+    elif function != "input_builder":
+        given: dict[str, Any] = {function: give_up}
+        choices = {"failover": ModelFailoverConfig(models=[ScriptedModel(["done"])], **given)}
+    run = ChatModelAgent(model=ScriptedModel([OSError("disk full")]), **choices).stream("go")
+    with pytest.raises(ComponentCancelledError, match="nobody cancelled the run"):
+        asyncio.run(run_to_end(run))
+    assert run.final_result is not None
+    assert (run.final_result.outcome, run.final_result.messages) == (Outcome.FAILED, [MESSAGE.user("go")])
+
+
+@pytest.mark.parametrize("kind", ["agent", "model", "tool"])
+@pytest.mark.parametrize("moment", ["on_start", "on_end"])
+def test_a_callback_whose_own_work_was_cancelled_changes_nothing(kind: str, moment: str):
+    failed: list[str] = []
+
+    async def give_up(about: Component, _value: Any) -> None:
+        failed.append(about.kind)
+        await cancelled_by_itself()
+
+    given: dict[str, Any] = {moment: give_up}
+    callbacks = Callbacks(**given, kinds=frozenset({kind}))
+    model = ScriptedModel([calls("look"), "done"])
+    result = ChatModelAgent(model=model, tools=[look], callbacks=callbacks).run_sync("go")
+    assert (result.outcome, result.output) == (Outcome.FINISHED, "done")
+    assert result.messages[2].content == "seen"
+    assert set(failed) == {kind}

@@ -23,10 +23,19 @@ from suture import (
     replace,
     tool,
 )
-from suture.events import MessageDelta, MessageFinished, ToolDelta, ToolFinished, ToolRetried, ToolStarted
+from suture.events import (
+    MessageDelta,
+    MessageFinished,
+    RetryScheduled,
+    ToolDelta,
+    ToolFinished,
+    ToolRetried,
+    ToolStarted,
+)
 from suture.messages import TextPart
-from suture.middleware import AskModel, CallTool
+from suture.middleware import AskModel, CallTool, EventSenderModelWrapper
 from suture.testing import ScriptedModel
+from tests.agent.lifecycle.drawing import draw
 from tests.agent.lifecycle.recording import collect
 from tests.agent.lifecycle.speech import MESSAGE
 
@@ -529,3 +538,50 @@ def test_a_wrapper_of_a_model_may_answer_by_itself_and_the_model_is_not_asked():
     assert model.requests == []
     assert result.output == "cached!"
     assert deltas(events) == []
+
+
+async def twice(request: ModelRequest[Any], proceed: AskModel) -> Any:
+    await proceed(request)
+    return await proceed(request)
+
+
+around_twice = pytest.mark.parametrize(
+    "stack",
+    [
+        [Asking(twice)],
+        [Signing(""), Asking(twice)],
+        [Asking(twice), Signing("")],
+        [Asking(twice), EventSenderModelWrapper()],
+        [EventSenderModelWrapper(), Asking(twice)],
+    ],
+    ids=["alone", "inside wrap_model", "around wrap_model", "around a sender", "inside a sender"],
+)
+
+
+@around_twice
+def test_what_was_sent_of_a_reply_is_taken_back_when_a_wrapper_asks_again(stack: list[Any]):
+    agent = ChatModelAgent(model=ScriptedModel(["first", "second"], chunk_size=3), middlewares=stack)
+    events, result = asyncio.run(collect(agent.stream("go")))
+    (drawing,) = draw(events, MESSAGE).values()
+    assert deltas(events) == ["fir", "st", "sec", "ond"]
+    assert len([event for event in events if isinstance(event, RetryScheduled)]) == 1
+    assert list(drawing.texts.values()) == ["second"]
+    assert drawing.messages == list(result.messages[1:]) == [Message.assistant("second")]
+
+
+@around_twice
+def test_the_part_of_a_cut_reply_in_the_history_holds_nothing_of_the_reply_before_it(stack: list[Any]):
+    whole = ScriptedModel(["first"], chunk_size=3)
+    cut = ScriptedModel(["second"], chunk_size=3, cut_after=1)
+
+    class SecondIsCut(ModelWrapper[Any]):
+        def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
+            return (cut if whole.requests else whole).stream(request)
+
+    async def main() -> Any:
+        async with ChatModelAgent(model=SecondIsCut(whole), middlewares=stack).stream("go") as run:
+            with pytest.raises(ConnectionError):
+                await run.result()
+            return run.final_result
+
+    assert [message.content for message in asyncio.run(main()).messages] == ["go", "sec"]

@@ -9,10 +9,13 @@ from typing import Any, cast
 import pytest
 
 from suture import (
+    AgenticMessage,
     ChatModelAgent,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
     History,
+    InputError,
+    Message,
     ModelContext,
     ModelFailoverConfig,
     ModelRequest,
@@ -25,7 +28,7 @@ from suture import (
     tool,
 )
 from suture.events import HistoryRewritten
-from suture.stores import SQLiteStore
+from suture.stores import MemoryStore, SQLiteStore
 from suture.testing import ScriptedModel
 from tests.agent.lifecycle.recording import Awaited, Plain, collect
 from tests.agent.lifecycle.speech import MESSAGE, WIRES, Speech, wire_name
@@ -49,8 +52,8 @@ async def listen() -> str:
 def hook(name: str, change: Any) -> ChatModelAgentMiddleware[Any]:
     """Return a middleware with one hook on the state."""
 
-    def call(_self: Any, state: ChatModelAgentState[Any], model_context: ModelContext) -> Any:
-        return change(state, model_context)
+    def call(_self: Any, *given: Any) -> Any:
+        return change(*given)
 
     return type("Hook", (ChatModelAgentMiddleware,), {name: call})()
 
@@ -316,3 +319,38 @@ def test_an_empty_history_after_a_turn_is_an_error():
     with pytest.raises(Exception, match="message") as raised:
         two_turns(MESSAGE, hook(HOOKS[1], lambda state, _: replace(state, messages=[])))
     assert not isinstance(raised.value, IndexError | TimeoutError)
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("before_agent", [3]),
+        ("before_agent", [Message.user("go"), None]),
+        ("before_model_rewrite_state", [{"role": "user", "content": "go"}]),
+        ("after_model_rewrite_state", []),
+        ("after_model_rewrite_state", [None, Message.assistant("done")]),
+        ("after_model_rewrite_state", [Message.user("go"), AgenticMessage.assistant("done")]),
+        ("after_model_rewrite_state", History[Any]().append(3)),
+    ],
+)
+def test_a_hook_that_leaves_no_messages_of_the_wire_fails_and_changes_nothing(name: str, left: Any):
+    async def main() -> tuple[list[Any], list[Any]]:
+        store = MemoryStore()
+        wrong = hook(name, lambda state, _context=None: replace(state, messages=left))
+        model = ScriptedModel(["done", "done"])
+        with pytest.raises(InputError) as caught:
+            await ChatModelAgent(model=model, middlewares=[wrong], checkpoint_store=store).run("go", checkpoint_id="c")
+        resumed = await ChatModelAgent(model=model, checkpoint_store=store).resume("c")
+        return list(caught.value.result.messages), list(resumed.messages)
+
+    failed, resumed = asyncio.run(main())
+    asked, answered = Message.user("go"), Message.assistant("done")
+    assert failed == ([asked, answered] if name.startswith("after") else [asked])
+    assert resumed == [asked, answered]
+
+
+def test_a_hook_that_adds_what_is_no_message_fails_and_the_history_before_it_stays():
+    wrong = hook("after_model_rewrite_state", lambda state, _: replace(state, messages=state.messages.append(3)))
+    with pytest.raises(InputError, match="message 2: expected a Message, found int") as caught:
+        ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[wrong]).run_sync("go")
+    assert caught.value.result.messages == [Message.user("go"), Message.assistant("done")]
