@@ -138,7 +138,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
         return str.isprintable if self.pattern == PRINTABLE else _matcher(self.pattern)
 
     def accepts(self, text: str) -> bool:
-        """Tell whether `text` may be an id."""
+        """Return whether `text` may be an id."""
         return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
 
     def make(self, seed: str) -> str:
@@ -319,11 +319,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         return any(not set(rule.problems) <= STRUCTURAL for rule in self.rules)
 
     def speaks_of(self, wire: str) -> bool:
-        """Tell whether this profile has something to say about `wire`."""
+        """Return whether this profile has something to say about `wire`."""
         return wire in self.wires
 
     def accepts_name(self, name: str) -> bool:
-        """Tell whether a tool may be called `name`."""
+        """Return whether a tool may be called `name`."""
         return not self.names or _matcher(self.names)(name) is not None
 
     def rules_for(self, wire: Wire) -> dict[str, Rule]:

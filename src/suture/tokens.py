@@ -161,7 +161,7 @@ class UsageCounter:
 
 
 def is_incremental(counter: Any) -> TypeGuard[Counter]:
-    """Tell whether `counter` counts message by message; `False` of a function that wants the whole history.
+    """Return whether `counter` counts message by message; `False` of a function that wants the whole history.
 
     Raises `ConfigError` for what is neither.
 

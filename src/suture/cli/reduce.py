@@ -94,7 +94,7 @@ def _plan(
 
 
 def _applies(asked: Namespace) -> bool:
-    """Tell whether the plan is also to be carried out; refuse what does not say how."""
+    """Return whether the plan is also to be carried out; refuse what does not say how."""
     if asked.plan:
         return False
     if asked.save_to is None and not asked.discard:

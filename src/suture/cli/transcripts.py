@@ -276,7 +276,7 @@ def _is_item(kind: Any) -> bool:
 
 
 def _begins_turn(item: Mapping[str, Any]) -> bool:
-    """Tell whether an item is what a user said, and not what Codex says in a user's name."""
+    """Return whether an item is what a user said, and not what Codex says in a user's name."""
     text = "".join([block.get("text", "") for block in _blocks(item, "input_text")])
     return item.get("role") == "user" and not text.startswith(("<", "# AGENTS.md instructions"))
 

@@ -320,7 +320,7 @@ class Codec(ABC):
         raise NotImplementedError
 
     def is_outside(self, message: AgenticMessage) -> bool:
-        """Tell whether `message` is the system's, which `write_settings` puts outside of the list."""
+        """Return whether `message` is the system's, which `write_settings` puts outside of the list."""
         return False
 
     def leading_system(self, messages: Sequence[AgenticMessage]) -> int:

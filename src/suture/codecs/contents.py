@@ -244,7 +244,7 @@ class BlockWriter:
         return {}
 
     def is_own_thought(self, block: native.Reasoning, *known: str) -> bool:
-        """Tell whether a thought came from here; what is not `known` of its extension is reported, or all of it."""
+        """Return whether a thought came from here; what is not `known` of its extension is reported, or all of it."""
         if origin_of(block) == self.wire:
             self.report_extension(block, *known)
             return True
@@ -334,7 +334,7 @@ class BlockCodec(Codec):
         return native.AgenticMessage(self.roles[role], tuple(blocks), extra=extra)
 
     def is_outside(self, message: native.AgenticMessage) -> bool:
-        """Tell whether `message` is the system's and was not read from among the provider's messages."""
+        """Return whether `message` is the system's and was not read from among the provider's messages."""
         return message.role == "system" and map_of(message.extra, self.name).get("role") != "system"
 
     def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[native.AgenticMessage]]:

@@ -78,7 +78,7 @@ def _rest(message: native.Message) -> dict[str, Any]:
 
 
 def _is_rest(name: Any, role: str) -> bool:
-    """Tell whether `name` is a field that a message of this role has no use for."""
+    """Return whether `name` is a field that a message of this role has no use for."""
     return name in _BARE.__struct_fields__ and name not in _ALWAYS and name not in _OF_ROLE[role]
 
 

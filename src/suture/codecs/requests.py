@@ -254,7 +254,7 @@ class RequestForm:
         return made
 
     def is_function(self, tool: Mapping[str, Any]) -> bool:
-        """Tell whether a tool, or what was kept of one, is a function; any other is kept whole."""
+        """Return whether a tool, or what was kept of one, is a function; any other is kept whole."""
         return tool.get("type", self.kind) == self.kind
 
     def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:

@@ -260,7 +260,7 @@ class AgentFrameworkWire(ObjectWire):
         return Result(call_id, name, content, "", MARK in extra, block.exception is not None, extra)
 
     def can_answer(self, call: Call) -> bool:
-        """Tell whether a placeholder can be made: what the service runs, the service answers."""
+        """Return whether a placeholder can be made: what the service runs, the service answers."""
         return call.kind != _HOSTED
 
     def tell_block(self, block: Any, telling: Telling) -> None:

@@ -50,7 +50,7 @@ class GuestRequest:
         self._work: Any = None
 
     def is_long(self) -> bool:
-        """Tell whether it is over the limit."""
+        """Return whether it is over the limit."""
         self._work = self._compaction.before_model_rewrite_state(self._state, self._context)
         return self._work is not None
 

@@ -524,7 +524,7 @@ async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
 
 
 def _is_lost(error: Exception) -> bool:
-    """Tell whether an error means that no answer comes, and not that the server refused."""
+    """Return whether an error means that no answer comes, and not that the server refused."""
     return isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
 
 
@@ -584,7 +584,7 @@ def _medium(data: str, mime: str, uri: str = "") -> Part:
 
 
 def _is_said(structured: dict[str, Any], texts: Sequence[str]) -> bool:
-    """Tell whether the texts hold all of the structured content: as JSON, or what it wraps as it is, or in a row."""
+    """Return whether the texts hold all of the structured content: as JSON, or what it wraps as it is, or in a row."""
     wanted = [structured, *(structured.values() if structured.keys() == {"result"} else ())]
     values = [_value(text) for text in texts]
     return bool(texts) and any(given in (*texts, *values, values, list(texts)) for given in wanted)

@@ -147,7 +147,7 @@ class ObjectWire(BlockWire):
         return calls if calls or said else None
 
     def _are_answered(self, calls: Sequence[Any], message: Any, demands: Demands) -> bool:
-        """Tell whether `message` answers `calls` one by one; the user may speak behind them where that is allowed."""
+        """Return whether `message` answers `calls` one by one; the user may speak behind them where that is allowed."""
         kind, kinds, call_id, name, speaker, tools, field, status, success = self._of_results
         content = self._said
         fields, ids = message.__dict__, [call[call_id] for call in calls]
@@ -177,7 +177,7 @@ class ObjectWire(BlockWire):
         return self.kind(block) == RESULT and not self.is_empty_error(self.read_result(block))
 
     def _are_texts(self, blocks: Sequence[Any]) -> bool:
-        """Tell whether `blocks` are texts of the user's, and maybe of the system's, that can be sent."""
+        """Return whether `blocks` are texts of the user's, and maybe of the system's, that can be sent."""
         kind_field, kinds, text, system = self._of_texts
         said = False
         for block in blocks:
@@ -193,7 +193,7 @@ class ObjectWire(BlockWire):
 
 
 def _is_plain_json(text: Any) -> bool:
-    """Tell whether `text` is that of an object, and nothing in it has to be replaced."""
+    """Return whether `text` is that of an object, and nothing in it has to be replaced."""
     try:
         return text.__class__ is str and decode_object(text) is not None
     except NO_OBJECT:

@@ -50,7 +50,7 @@ class _ItemWire(OpenAIResponsesWire):
     """Items as the SDK stores them: models leave arguments blank, and its compaction goes by the very text."""
 
     def arguments_ok(self, call: Call) -> bool:
-        """Tell whether the arguments of `call` are the text of an object, or blank."""
+        """Return whether the arguments of `call` are the text of an object, or blank."""
         return call.arguments == "" or super().arguments_ok(call)
 
 
@@ -157,7 +157,7 @@ class PatchToolCalls:
 
 
 def _speaks_chat(model: Any) -> bool:
-    """Tell whether a model is known to speak Chat Completions, as far as its name or its class says so."""
+    """Return whether a model is known to speak Chat Completions, as far as its name or its class says so."""
     name = model if isinstance(model, str) else " ".join([kind.__name__ for kind in type(model).__mro__])
     return any(part in name.lower() for part in ("chatcompletions", "litellm", "any-llm", "anyllm"))
 
@@ -252,7 +252,7 @@ class PatchedSession(Session):
 
 
 def _is_under_way(wrapper: RunContextWrapper[Any] | None) -> bool:
-    """Tell whether the run that reads has begun: at its start no model was asked, and nobody decided anything."""
+    """Return whether the run that reads has begun: at its start no model was asked, and nobody decided anything."""
     if wrapper is None:
         return False
     decided: bool = bool(getattr(wrapper, "_approvals", None))

@@ -275,7 +275,7 @@ class _Listener:
 
 
 def _is_idle(provider: object) -> bool:
-    """Tell whether nobody takes anything: the providers of the API itself do nothing, or stand for none."""
+    """Return whether nobody takes anything: the providers of the API itself do nothing, or stand for none."""
     return type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics"))
 
 

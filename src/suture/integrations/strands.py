@@ -134,7 +134,7 @@ def _stored(agent: Agent) -> list[Message] | None:
 
 
 def _is_filler(block: Any) -> bool:
-    """Tell whether a block is what Strands puts in the place of a missing result."""
+    """Return whether a block is what Strands puts in the place of a missing result."""
     return get(get(block, "toolResult"), "content") == [{"text": _INTERRUPTED}]
 
 

@@ -106,7 +106,7 @@ class AgentWorkflow:
 
     @workflow.query
     def status(self) -> str:
-        """Tell whether the run goes on, waits for an answer, or how it ended."""
+        """Return whether the run goes on, waits for an answer, or how it ended."""
         return self._status
 
     @workflow.update
@@ -231,7 +231,7 @@ def _queue(agent: ChatModelAgent[Any]) -> str:
 
 
 def _is_stopped() -> bool:
-    """Tell whether the activity is cancelled because its workflow is."""
+    """Return whether the activity is cancelled because its workflow is."""
     details = activity.cancellation_details()
     return details is not None and details.cancel_requested
 

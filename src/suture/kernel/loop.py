@@ -102,7 +102,7 @@ class LocalPort:
         self.run, self.run_calls = run, run_calls or run_batch
 
     def _is_last_turn(self, at: Standing) -> bool:
-        """Tell whether the next turn is one without tools, to end with an answer; raise where there may be none."""
+        """Return whether the next turn is one without tools, to end with an answer; raise where there may be none."""
         run, spec = self.run, self.run.spec
         used_up = ""
         if spec.budget is not None:

@@ -442,7 +442,7 @@ class Turn(msgspec.Struct, eq=False):
 
 
 def _can_help(error: Exception) -> bool:
-    """Tell whether to try again can help against `error`."""
+    """Return whether to try again can help against `error`."""
     if isinstance(error, _HOPELESS) or not getattr(error, "retryable", True):
         return False
     return _seconds(getattr(error, "retry_after", None)) <= _LONGEST_WAIT

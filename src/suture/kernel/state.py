@@ -332,7 +332,7 @@ class Execution:
 
 
 def is_cancelled(run: Execution) -> bool:
-    """Tell whether a `CancelledError` is the run's: somebody cancelled it, not something of a component's own."""
+    """Return whether a `CancelledError` is the run's: somebody cancelled it, not something of a component's own."""
     task = asyncio.current_task()
     return bool(run.stop_at) or task is None or bool(task.cancelling())
 

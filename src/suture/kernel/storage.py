@@ -32,7 +32,7 @@ _FREED: "WeakValueDictionary[tuple[int, int, str], asyncio.Event]" = WeakValueDi
 
 
 def can_lease(store: object) -> bool:
-    """Tell whether a store knows leases; one of your own need not."""
+    """Return whether a store knows leases; one of your own need not."""
     return all(hasattr(store, name) for name in ("acquire", "renew", "release", "lease"))
 
 
@@ -127,7 +127,7 @@ def _birth(process: int) -> str:
 
 
 def is_dead(owner: str) -> bool:
-    """Tell whether the holder of a lease is a process of this machine that is gone."""
+    """Return whether the holder of a lease is a process of this machine that is gone."""
     host, process, birth, _ = (*owner.split(":"), "", "", "", "")[:4]
     if host != _machine() or not process.isdigit():
         return False
@@ -192,7 +192,7 @@ async def _read_journal(run: Execution, journal: Journal) -> bool:
 
 
 def is_inside(name: str, runs: Container[str]) -> bool:
-    """Tell whether a journal belongs to one of these runs: an agent's inside it, or what an engine keeps beside it.
+    """Return whether a journal belongs to one of these runs: an agent's inside it, or what an engine keeps beside it.
 
     >>> is_inside("talk/0123456789abcdef.1.0.helper", ["talk"]), is_inside("talk/another", ["talk"])
     (True, False)

@@ -380,7 +380,7 @@ def _fail(
 
 
 def ends_run(run: Execution, name: str, result: ToolResult) -> bool:
-    """Tell whether the result of this tool ends the run: an error does not, unless it says so itself."""
+    """Return whether the result of this tool ends the run: an error does not, unless it says so itself."""
     if result.return_directly:
         return True
     tool = run.tools.get(name)
@@ -460,7 +460,7 @@ async def _side_by_side(run: Execution, calls: Sequence[Call], open_calls: Seque
 
 
 def is_over(run: Execution, index: int) -> bool:
-    """Tell whether a call of the turn has a result, or a reason why it has none."""
+    """Return whether a call of the turn has a result, or a reason why it has none."""
     return index in run.state.ended or index in run.state.causes
 
 

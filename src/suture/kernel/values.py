@@ -47,7 +47,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 def _has_kind(cls: type[Any]) -> bool:
-    """Tell whether `_kind_of_class` can find out everything from the class."""
+    """Return whether `_kind_of_class` can find out everything from the class."""
     return issubclass(cls, (msgspec.Struct, enum.Enum)) or "__dataclass_fields__" in cls.__dict__
 
 

@@ -96,7 +96,7 @@ class History(Sequence[M]):
         return _view(log, length + len(new))
 
     def follows(self, other: Sequence[M]) -> bool:
-        """Tell whether this history grew out of `other`, or is it: the same log, and at least as long.
+        """Return whether this history grew out of `other`, or is it: the same log, and at least as long.
 
         >>> first = History(["ask"])
         >>> first.append("answer").follows(first), History(["ask"]).follows(first)

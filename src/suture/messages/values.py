@@ -327,7 +327,7 @@ def _step(container: Any, child: object) -> str:
 
 
 def is_sendable(text: str) -> bool:
-    """Tell whether `text` can be written as UTF-8: it holds no half of a surrogate pair."""
+    """Return whether `text` can be written as UTF-8: it holds no half of a surrogate pair."""
     try:
         text.encode("utf-16")  # refuses the same texts as UTF-8 does, in half the time
     except UnicodeEncodeError:

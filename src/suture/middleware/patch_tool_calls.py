@@ -223,7 +223,7 @@ def _current() -> RunContext[Any] | None:
 
 
 def is_recorded_placeholder(text: str) -> bool:
-    """Tell whether this run made `text` to stand for a missing result, on a wire where that cannot be marked."""
+    """Return whether this run made `text` to stand for a missing result, on a wire where that cannot be marked."""
     run = _current()
     recorded = run.values.get(_DIGESTS) if run is not None else None
     return bool(recorded) and _digest(text) in recorded

@@ -114,7 +114,7 @@ async def until_done(work: T | Awaitable[T]) -> T:
 
 
 async def is_taken(backend: Writer | None, path: str) -> bool:
-    """Tell whether a path holds something, if the backend can say so."""
+    """Return whether a path holds something, if the backend can say so."""
     try:
         if isinstance(backend, FileBackend):
             await until_done(backend.size(path))

@@ -195,7 +195,7 @@ class TruncatingSink:
         self._claimed = (0, "")
 
     def is_made_of(self, result: ToolResult) -> bool:
-        """Tell whether a result is our whole, changed a little by a wrapper in between."""
+        """Return whether a result is our whole, changed a little by a wrapper in between."""
         fits = text_length(result.parts) <= self._by.max_length_for_trunc + LONGEST_NOTICE
         return self._is_over and self.whole is not None and fits and is_truncated_text(text_of(result))
 

@@ -240,7 +240,7 @@ def _marked(body: Body, mark: dict[str, str]) -> Body:
 
 
 def _takes_mark(blocks: Any) -> bool:
-    """Tell whether the last block can be marked, and is not yet."""
+    """Return whether the last block can be marked, and is not yet."""
     if not blocks or not isinstance(blocks, list):
         return False
     last = cast("dict[str, Any]", blocks[-1])

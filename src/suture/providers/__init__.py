@@ -66,7 +66,7 @@ def find_place(path: str) -> Place | None:
 
 
 def continues(body: Any) -> bool:
-    """Tell whether the service keeps what came before this request's list.
+    """Return whether the service keeps what came before this request's list.
 
     >>> continues({"previous_response_id": "resp_1"}), continues({"messages": []})
     (True, False)

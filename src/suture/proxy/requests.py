@@ -291,7 +291,7 @@ class Route(Struct, frozen=True, kw_only=True):
         return urlsplit(self.upstream).netloc
 
     def takes(self, path: str) -> bool:
-        """Tell whether a request with this path goes here."""
+        """Return whether a request with this path goes here."""
         return path.startswith(self.prefix) and path[len(self.prefix) : len(self.prefix) + 1] in ("", "/", "?")
 
     def target(self, path: str) -> str:

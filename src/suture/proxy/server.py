@@ -178,7 +178,7 @@ def _pass_signals(child: asyncio.subprocess.Process) -> None:
 
 
 def _has_terminal() -> bool:
-    """Tell whether a terminal sends its signals to our group, and so to the command as well."""
+    """Return whether a terminal sends its signals to our group, and so to the command as well."""
     with suppress(OSError, ValueError, AttributeError):
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     return False

@@ -311,7 +311,7 @@ class Draft:
     # What is known
 
     def is_done(self, found: Round) -> bool:
-        """Tell whether a round was processed before: its turn is marked, or it is registered beside the history.
+        """Return whether a round was processed before: its turn is marked, or it is registered beside the history.
 
         On a wire whose messages cannot be marked, and without a register, our own texts in its results tell.
         """
@@ -323,7 +323,7 @@ class Draft:
         return any(is_cleared_text(wire.result_text(answer.result)[0]) for answer in found.answers)
 
     def is_cleared(self, answer: Answer) -> bool:
-        """Tell whether a result is a placeholder of ours."""
+        """Return whether a result is a placeholder of ours."""
         text, complete = self.wire.result_text(answer.result)
         return complete and is_cleared_text(text)
 

@@ -197,7 +197,7 @@ class Settings:
         return self.tool_config.get(name, _DEFAULT)
 
     def truncates(self, name: str) -> bool:
-        """Tell whether output of the tool `name` may be truncated: excluded, then skipped, then its handler."""
+        """Return whether output of the tool `name` may be truncated: excluded, then skipped, then its handler."""
         config = self.config_of(name)
         if name in self.trunc_exclude_tools or name in {self.read_file_tool_name, READ_EARLIER}:
             return False
@@ -205,7 +205,7 @@ class Settings:
         return not (is_skipped if config.skip_truncation is None else config.skip_truncation)
 
     def clears(self, name: str) -> bool:
-        """Tell whether old results of the tool `name` may be cleared."""
+        """Return whether old results of the tool `name` may be cleared."""
         config = self.config_of(name)
         is_skipped = self.skip_clear and config.clear_handler is None
         return name not in self.clear_exclude_tools and not (

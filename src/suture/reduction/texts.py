@@ -168,7 +168,7 @@ def cleared_text(language: Language) -> str:
 
 
 def is_cleared_text(text: str) -> bool:
-    """Tell whether `text` is one that stands for an old result, in any language.
+    """Return whether `text` is one that stands for an old result, in any language.
 
     >>> is_cleared_text(persisted_text("/run/clear/a", "read_file", "zh")), is_cleared_text("42")
     (True, False)
@@ -177,7 +177,7 @@ def is_cleared_text(text: str) -> bool:
 
 
 def is_truncated_text(text: str) -> bool:
-    """Tell whether `text` is, or ends in, a notice that stands for output which is too long, in any language.
+    """Return whether `text` is, or ends in, a notice that stands for output which is too long, in any language.
 
     >>> is_truncated_text(truncated_text("0123456789", 2, "/run/trunc/a", "read_file", "zh")), is_truncated_text("42")
     (True, False)

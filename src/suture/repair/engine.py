@@ -272,7 +272,7 @@ def _with_cause(generator: Generator | None) -> Callable[[str, str, Cause, Place
 
 
 def takes_cause(generator: Callable[..., Any]) -> bool:
-    """Tell whether a generator asks for the cause beside name and id.
+    """Return whether a generator asks for the cause beside name and id.
 
     >>> takes_cause(lambda name, call_id, cause: ""), takes_cause(lambda name, call_id: "")
     (True, False)

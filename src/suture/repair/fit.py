@@ -419,7 +419,7 @@ class Fit:
                 self._replace(item, better)
 
     def _stands_before(self, item: Record) -> bool:
-        """Tell whether the server's tools whose results a message holds were used in what the model said before.
+        """Return whether the server's tools whose results a message holds were used in what the model said before.
 
         That is a pause, or one block a message; or calls of ours came first, and the server ran its own behind them.
         """
@@ -491,7 +491,7 @@ class Fit:
         self._drop_trailing("trailing-thinking", self.wire.without_trailing_thinking)
 
     def _may_go(self, message: Any) -> bool:
-        """Tell whether nothing of a message may be left at the end of a reply."""
+        """Return whether nothing of a message may be left at the end of a reply."""
         rest = self.wire.without_open_uses(message)
         return rest is None or self.wire.without_trailing_thinking(rest) is None
 

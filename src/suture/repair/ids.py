@@ -68,7 +68,7 @@ class CallIndex:
         return self.look(place)[1]
 
     def refers(self, before: int) -> bool:
-        """Tell whether something before a place refers to what the service keeps: no glance accepts that."""
+        """Return whether something before a place refers to what the service keeps: no glance accepts that."""
         return self._reference < before
 
     def find(self, key: Key, before: int) -> int:

@@ -129,7 +129,7 @@ class Assignment(Struct, eq=False):
     _ends: dict[int, int] = field(default_factory=dict[int, int])
 
     def is_directly_behind(self, turn: Turn, place: int) -> bool:
-        """Tell whether nothing but results stands between a turn and the record at `place`."""
+        """Return whether nothing but results stands between a turn and the record at `place`."""
         if turn.last not in self._ends:
             end = turn.last + 1
             while end < len(self.records) and self.records[end].view.results and not self.records[end].view.loose:
@@ -155,7 +155,7 @@ def open_place(found: Assignment) -> int | None:
 
 
 def _speaks(record: Record) -> bool:
-    """Tell whether the model says something in a message, or calls."""
+    """Return whether the model says something in a message, or calls."""
     return record.view.role == "assistant" and not record.view.silent
 
 
@@ -198,7 +198,7 @@ def assign(
 
 
 def is_synthetic(wire: Wire, result: Result, call: Call | None, is_placeholder: IsPlaceholder) -> bool:
-    """Tell whether a result only stands for one that is missing; `call` is the one it answers, if there is one."""
+    """Return whether a result only stands for one that is missing; `call` is the one it answers, if there is one."""
     if result.marked:
         return True
     text, complete = wire.result_text(result)

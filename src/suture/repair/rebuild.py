@@ -370,7 +370,7 @@ class _Rebuilding:
             self._find(reference.index, "orphan", call, "kept as user text" if kept else "dropped")
 
     def _is_kept(self, reference: Reference) -> bool:
-        """Tell whether an orphan is kept as text: a placeholder has nothing to tell."""
+        """Return whether an orphan is kept as text: a placeholder has nothing to tell."""
         return self.options.orphans == "text" and not self._is_synthetic(reference)
 
     def _is_synthetic(self, reference: Reference) -> bool:

@@ -190,7 +190,7 @@ class Follower:
         return Repaired(messages=messages, changed=walk.changed, report=report, pending=walk.pending)
 
     def passes(self, history: History[Any]) -> bool:
-        """Tell whether `history` goes on from one that was acceptable, and what is new is so at a glance."""
+        """Return whether `history` goes on from one that was acceptable, and what is new is so at a glance."""
         before = self._history
         if history is before:
             return self._clean
@@ -226,7 +226,7 @@ class Follower:
 
 
 def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, demands: Demands | None = None) -> bool:
-    """Tell whether, at a glance, each turn of `messages[start:]` has just its results, right behind it.
+    """Return whether, at a glance, each turn of `messages[start:]` has just its results, right behind it.
 
     >>> from suture.wires import get_wire
     >>> is_whole(get_wire("openai-chat"), [{"role": "tool", "tool_call_id": "a", "content": ""}])
@@ -242,7 +242,7 @@ def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, demands: Deman
 
 
 def is_in_order(wire: Wire, history: History[Any]) -> bool:
-    """Tell whether each turn has just its results, right behind it; what was found in order before is not looked at.
+    """Return whether each turn has just its results, right behind it; what was found in order before is not looked at.
 
     >>> from suture.messages import History, Message
     >>> from suture.wires import get_wire

@@ -104,7 +104,7 @@ class Walk:
         self._settle(0)
 
     def _starts_with_user(self) -> bool:
-        """Tell whether what was handed in begins with somebody else than the model."""
+        """Return whether what was handed in begins with somebody else than the model."""
         roles = (self._view(index).role for index in range(len(self.raw)))
         return next((role for role in roles if role != "system"), "assistant") != "assistant"
 
@@ -231,7 +231,7 @@ class Walk:
         return min(self.wire.glance(self._plain, start, self.demands), before) if before > start else start
 
     def _outlines(self, place: int) -> bool:
-        """Tell whether a glance has ended at an SDK's objects; from then on it looks at outlines of all messages."""
+        """Return whether a glance has ended at an SDK's objects; from then on it looks at outlines of all messages."""
         if self._plain is not self.raw or not self.wire.has_fields:
             return False
         if all(outline(message) is message for message in self.raw[place : place + 2]):
@@ -386,7 +386,7 @@ class Walk:
     # Where groups begin and end
 
     def _is_boundary(self, index: int) -> bool:
-        """Tell whether a new group may begin at `index`: no result stands there, and no model's message before it."""
+        """Return whether a new group may begin at `index`: no result stands there, and no model's message before it."""
         if self._view(index).results:
             return False
         return self._view(index - 1).role != "assistant"

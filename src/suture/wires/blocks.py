@@ -80,7 +80,7 @@ class BlockWire(Wire):
 
     @abstractmethod
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` carries a signature or encrypted content."""
+        """Return whether `block` carries a signature or encrypted content."""
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
         """Return the call that `block` holds."""
@@ -222,7 +222,7 @@ class BlockWire(Wire):
         return self.make_message("user", blocks)
 
     def begins_step(self, message: Any) -> bool:
-        """Tell whether a message holds text or thought: behind a call these begin another step."""
+        """Return whether a message holds text or thought: behind a call these begin another step."""
         for block in self.blocks(message):
             kind = self.kind(block)
             if kind == THINKING or (kind == TEXT and self.block_text(block).strip()):

@@ -14,12 +14,12 @@ from suture.messages import check_plain
 
 
 def is_map(thing: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Tell whether `thing` is a mapping, of names as JSON has them."""
+    """Return whether `thing` is a mapping, of names as JSON has them."""
     return isinstance(thing, dict) or isinstance(thing, Mapping)  # noqa: SIM101 - the first is far cheaper
 
 
 def is_list(thing: Any) -> TypeGuard[Sequence[Any]]:
-    """Tell whether `thing` is a list or a tuple."""
+    """Return whether `thing` is a list or a tuple."""
     return isinstance(thing, list | tuple)
 
 
@@ -37,7 +37,7 @@ def word(thing: Any, name: str) -> str | None:
 
 
 def has(thing: Any, name: str) -> bool:
-    """Tell whether the field `name` is there, even if it holds nothing."""
+    """Return whether the field `name` is there, even if it holds nothing."""
     return name in thing if is_map(thing) else hasattr(thing, name)
 
 
@@ -285,7 +285,7 @@ def without_lone_escapes(text: str) -> str:
 
 
 def is_object_text(text: str) -> bool:
-    """Tell whether `text` is a JSON object, without building it.
+    """Return whether `text` is a JSON object, without building it.
 
     >>> is_object_text('{"a": [1, 2]}'), is_object_text('{"a": [1, '), is_object_text("[]")
     (True, False, False)
@@ -327,14 +327,14 @@ _TEXTS = ("text", "output_text", "input_text")
 
 
 def says_nothing(content: Any) -> bool:
-    """Tell whether content is absent, empty, or nothing but empty texts."""
+    """Return whether content is absent, empty, or nothing but empty texts."""
     if not content or isinstance(content, str):
         return not content
     return all(word(part, "type") in _TEXTS and not get(part, "text") for part in content)
 
 
 def is_blank(content: Any) -> bool:
-    """Tell whether content is nothing but texts without a word."""
+    """Return whether content is nothing but texts without a word."""
     if isinstance(content, str):
         return content.isspace()
     texts = [get(part, "text") if word(part, "type") in _TEXTS else None for part in content or ()]

@@ -274,7 +274,7 @@ def _as_parts(content: str | tuple[Any, ...]) -> tuple[own.Part, ...]:
 
 
 def _only_texts(parts: Sequence[own.Part]) -> bool:
-    """Tell whether `parts` are texts with nothing attached to them, so that one text says the same."""
+    """Return whether `parts` are texts with nothing attached to them, so that one text says the same."""
     if len(parts) == 1:
         return type(parts[0]) is own.TextPart and not parts[0].extra
     return all(type(part) is own.TextPart and not part.extra for part in parts)
@@ -295,12 +295,12 @@ def _texts(message: own.Message) -> list[str]:
 
 
 def _begins(text: Any) -> bool:
-    """Tell whether a text of the model's begins, where one that was split, to cite or to sign it, goes on."""
+    """Return whether a text of the model's begins, where one that was split, to cite or to sign it, goes on."""
     return any(isinstance(kept, Mapping) and values.ITEM in kept for kept in text.extra.values())
 
 
 def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
-    """Tell whether the next messages of `rest` are the results of `calls`, one by one."""
+    """Return whether the next messages of `rest` are the results of `calls`, one by one."""
     for call in calls:
         answer: Any = next(rest, None)
         if answer.__class__ is not own.Message or answer.role != "tool":
@@ -393,7 +393,7 @@ class AgenticWire(BlockWire, NativeWire):
         return block.text
 
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` is reasoning with a signature."""
+        """Return whether `block` is reasoning with a signature."""
         return isinstance(block, own.Reasoning) and bool(block.signature)
 
     def read_call(self, block: Any, index: int | None = None) -> values.Call:
@@ -524,7 +524,7 @@ class AgenticWire(BlockWire, NativeWire):
 
 
 def _is_answered(call: Any, rest: Iterator[Any]) -> bool:
-    """Tell whether the next message of `rest` holds the result of `call`, and nothing else."""
+    """Return whether the next message of `rest` holds the result of `call`, and nothing else."""
     answer: Any = next(rest, None)
     if answer.__class__ is not own.AgenticMessage or answer.role != "user":
         return False

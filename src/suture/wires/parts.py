@@ -266,7 +266,7 @@ def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - th
 
 
 def same_parts(parts: Sequence[native.Part], others: Sequence[native.Part] | None) -> bool:
-    """Tell whether both are the same parts: wrapped objects the very same, all else equal."""
+    """Return whether both are the same parts: wrapped objects the very same, all else equal."""
     if others is None or len(parts) != len(others):
         return False
     return all(

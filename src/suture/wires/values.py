@@ -148,7 +148,7 @@ class Demands(Struct, eq=False, kw_only=True):
         self.identifiers = bool(self.match_id("toolu_01") and self.match_id("_aZ9"))
 
     def accepts(self, call_id: Any, name: Any) -> bool:
-        """Tell whether a call may go by this id and name, as far as one call can tell."""
+        """Return whether a call may go by this id and name, as far as one call can tell."""
         if call_id.__class__ is not str or (name not in self.names and not self.learns(name)):
             return False
         if len(call_id) > self.limit or (self.used is not None and call_id in self.used):
@@ -158,7 +158,7 @@ class Demands(Struct, eq=False, kw_only=True):
         return bool(call_id and self.match_id(call_id)) and (call_id.isascii() or is_sendable(call_id))
 
     def learns(self, name: Any) -> bool:
-        """Tell whether a call may go by a name that was not met before."""
+        """Return whether a call may go by a name that was not met before."""
         if name.__class__ is not str or not name or not is_sendable(name):
             return False
         if not self.accepts_name(name):
@@ -182,17 +182,17 @@ def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Ite
 
 
 def is_plain_text(text: Any) -> bool:
-    """Tell whether `text` is a text that can be sent."""
+    """Return whether `text` is a text that can be sent."""
     return text.__class__ is str and (text.isascii() or is_sendable(text))
 
 
 def says_something(text: Any) -> bool:
-    """Tell whether `text` is a text that is not blank and can be sent."""
+    """Return whether `text` is a text that is not blank and can be sent."""
     return text.__class__ is str and text.strip() != "" and (text.isascii() or is_sendable(text))
 
 
 def is_plain_object(value: Any) -> bool:
-    """Tell whether `value` is an object that JSON can carry, as far as a glance can tell."""
+    """Return whether `value` is an object that JSON can carry, as far as a glance can tell."""
     if value.__class__ is not dict:
         return False
     for key in value:
@@ -230,7 +230,7 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def are_texts(blocks: Sequence[Any]) -> bool:
-    """Tell whether blocks of one key are texts that say something and can be sent; none are not."""
+    """Return whether blocks of one key are texts that say something and can be sent; none are not."""
     for block in blocks:
         text = block["text"]
         if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):

@@ -85,7 +85,7 @@ class Wire(ABC):
         return {}
 
     def glances(self, problems: Iterable[str], *, fits: bool) -> bool:
-        """Tell whether `glance` can be asked: where a profile `fits` too, only if it sees all these problems."""
+        """Return whether `glance` can be asked: where a profile `fits` too, only if it sees all these problems."""
         return not fits or (self.glances_at_rules and self.overlooks.isdisjoint(problems))
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
@@ -110,11 +110,11 @@ class Wire(ABC):
         return thing.id or ("", thing.name)
 
     def refers(self, message: Any) -> bool:
-        """Tell whether `message` stands for what the service keeps: a result behind it need be no orphan."""
+        """Return whether `message` stands for what the service keeps: a result behind it need be no orphan."""
         return False
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
-        """Tell whether the model wrote `message`: on most wires, whether it is an assistant's."""
+        """Return whether the model wrote `message`: on most wires, whether it is an assistant's."""
         return self.view(message, index).role == "assistant"
 
     def sendable(self, message: Any) -> Any:
@@ -122,7 +122,7 @@ class Wire(ABC):
         return sendable(message)
 
     def arguments_ok(self, call: values.Call) -> bool:
-        """Tell whether the arguments of `call` are an object, as every strict provider demands."""
+        """Return whether the arguments of `call` are an object, as every strict provider demands."""
         if self.text_arguments:
             return isinstance(call.arguments, str) and is_object_text(call.arguments)
         return isinstance(call.arguments, Mapping)
@@ -132,7 +132,7 @@ class Wire(ABC):
         return sound_arguments(call.arguments, as_text=self.text_arguments)
 
     def can_answer(self, call: values.Call) -> bool:
-        """Tell whether a placeholder can be made for `call` (a screenshot, say, cannot be)."""
+        """Return whether a placeholder can be made for `call` (a screenshot, say, cannot be)."""
         return True
 
     def family(self, thing: values.Call | values.Result) -> str:
@@ -140,7 +140,7 @@ class Wire(ABC):
         return ""
 
     def is_malformed(self, call: values.Call) -> bool:
-        """Tell whether the arguments of `call` are cut off or no object; none at all are fine."""
+        """Return whether the arguments of `call` are cut off or no object; none at all are fine."""
         arguments = call.arguments
         if self.arguments_ok(call) or arguments is None or (isinstance(arguments, str) and not arguments.strip()):
             return False
@@ -151,7 +151,7 @@ class Wire(ABC):
         return [message]
 
     def has_id(self, call: values.Call) -> bool:
-        """Tell whether a call of this form carries an id at all."""
+        """Return whether a call of this form carries an id at all."""
         return True
 
     @abstractmethod
@@ -276,7 +276,7 @@ class Wire(ABC):
         return message
 
     def begins_step(self, message: Any) -> bool:
-        """Tell whether a message of the model's cannot stand in one step with calls before it."""
+        """Return whether a message of the model's cannot stand in one step with calls before it."""
         return False
 
     def without_trailing_thinking(self, message: Any) -> Any | None:
@@ -306,7 +306,7 @@ class Wire(ABC):
         return message
 
     def is_empty_error(self, result: values.Result) -> bool:
-        """Tell whether a result reports an error and says nothing of it."""
+        """Return whether a result reports an error and says nothing of it."""
         if not result.failed:
             return False
         text, complete = self.result_text(result)
@@ -321,11 +321,11 @@ class Wire(ABC):
         return message
 
     def wants_follower(self, message: Any) -> bool:
-        """Tell whether the item must be followed by the one it produced."""
+        """Return whether the item must be followed by the one it produced."""
         return False
 
     def can_follow(self, message: Any) -> bool:
-        """Tell whether an item that wants a follower can have this one."""
+        """Return whether an item that wants a follower can have this one."""
         return True
 
     def fault(self, index: int | None, path: str, reason: str) -> InputError:
@@ -394,11 +394,11 @@ class ChatWire(Wire):
         """Return the pieces of an assistant message: its reasoning, its text, its calls, and what it cost."""
 
     def is_cut(self, message: Any) -> bool:
-        """Tell whether `message` is a reply that ends where it was broken off; not all wires know."""
+        """Return whether `message` is a reply that ends where it was broken off; not all wires know."""
         return False
 
     def is_paused(self, message: Any) -> bool:
-        """Tell whether the provider goes on with `message` when it is sent back as it is; not all wires know."""
+        """Return whether the provider goes on with `message` when it is sent back as it is; not all wires know."""
         return False
 
     @abstractmethod

@@ -80,7 +80,7 @@ class Backends:
 
 
 def _is_of_run(given: Any) -> bool:
-    """Tell whether only a run has the backend: it has a store, or `lambda runtime: …` makes one of it."""
+    """Return whether only a run has the backend: it has a store, or `lambda runtime: …` makes one of it."""
     return given == RUN_STORE or (callable(given) and not isinstance(given, type) and not hasattr(given, "write"))
 
 
@@ -337,7 +337,7 @@ class Conversation(Record):
             self._memory.note((self._fence, path), value=True)
 
     def _holds(self, path: str) -> bool:
-        """Tell whether a path is behind the fence, and does not climb over it."""
+        """Return whether a path is behind the fence, and does not climb over it."""
         return path.startswith(self._fence) and ".." not in _SEPARATOR.split(path[len(self._fence) :])
 
     def terms(self, backend_of: BackendOf) -> Terms:
@@ -350,7 +350,7 @@ class Conversation(Record):
         return terms._replace(is_taken=is_taken)
 
     def may_read(self, path: str) -> bool:
-        """Tell whether a path is the conversation's own: it is behind its fence, or it was seen to write there."""
+        """Return whether a path is the conversation's own: it is behind its fence, or it was seen to write there."""
         return self._holds(path) or (self._fence, path) in self._memory
 
     def recorded(self) -> Mapping[str, Saved]:

@@ -80,7 +80,7 @@ _LONGEST = 600
 
 
 def is_known_placeholder(text: str) -> bool:
-    """Tell whether `text` is one of LangChain's or deepagents' own, old or new, which say that a call has no result.
+    """Return whether `text` is one of LangChain's or deepagents' own, old or new, which say that a call has no result.
 
     >>> is_known_placeholder("Tool call f with id a did not complete - no result was recorded. "
     ...     "It may have been cancelled or interrupted.")
@@ -246,7 +246,7 @@ def model_profile(model: Any) -> Profile:
 
 
 def _is_chosen_in_run(model: Any) -> bool:
-    """Tell whether a model stands for one that is chosen anew for each run."""
+    """Return whether a model stands for one that is chosen anew for each run."""
     return getattr(model, "__dict__", {}).keys() >= {"_default_config", "_queued_declarative_operations"}
 
 
@@ -387,7 +387,7 @@ def _recover(
 
 
 def _stands_for_none(result: ToolMessage, options: GuestOptions) -> bool:
-    """Tell whether a lost result only stands for a real one, and says why as somebody else saw it."""
+    """Return whether a lost result only stands for a real one, and says why as somebody else saw it."""
     (text, is_all), test = WIRE.result_text(WIRE.view(result).results[0]), options.choices.is_placeholder
     return is_all and test is not None and test(text)
 
@@ -522,7 +522,7 @@ def _messages(task: _Task) -> list[Any]:
 
 
 def _is_question(saved: Any) -> bool:
-    """Tell whether a run waited for a person before its tools began.
+    """Return whether a run waited for a person before its tools began.
 
     Of one whose tool asked itself nobody knows: LangGraph keeps an answer only when the tool has ended.
     """

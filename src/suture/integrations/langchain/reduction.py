@@ -342,7 +342,7 @@ def _read_info(tool: Any) -> Any:
 
 
 def _is_deep(request: Any) -> bool:
-    """Tell whether the agent is one of deepagents'."""
+    """Return whether the agent is one of deepagents'."""
     tools = getattr(request.runtime, "tools", None) or ()
     return any(getattr(getattr(tool, "func", None), "__module__", "") == _DEEP for tool in tools)
 
@@ -415,7 +415,7 @@ def state_update(before: Sequence[Any], cells: Mapping[int, Sequence[Any]], stat
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Tell whether two messages are the same; where what they carry cannot be compared, as arrays, they are not."""
+    """Return whether two messages are the same; where what they carry cannot be compared, as arrays, they are not."""
     try:
         return one is other or bool(one == other)
     except Exception:  # noqa: BLE001 - an artifact may raise anything

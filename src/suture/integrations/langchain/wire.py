@@ -148,7 +148,7 @@ def kind_of(block: Any) -> str:
 
 
 def _is_signed(block: Any) -> bool:
-    """Tell whether a block is signed or encrypted by the provider."""
+    """Return whether a block is signed or encrypted by the provider."""
     if not is_map(block):
         return False
     inside: Any = (block, block.get("extras"), block.get("reasoning_content"))
@@ -250,7 +250,7 @@ class LangChainWire(ItemWire):
         return message if (new := wires.sendable(sent)) is sent else made.model_copy(update=new)
 
     def can_answer(self, call: Call) -> bool:
-        """Tell whether a placeholder can be made: a screenshot cannot be."""
+        """Return whether a placeholder can be made: a screenshot cannot be."""
         return call.kind != _COMPUTER
 
     def sound_arguments(self, call: Call) -> Any:
@@ -265,7 +265,7 @@ class LangChainWire(ItemWire):
         return {"empty-calls": lambda message, _: _gather_calls(message)}
 
     def has_id(self, call: Call) -> bool:
-        """Tell whether the call carries an id: the older form has none."""
+        """Return whether the call carries an id: the older form has none."""
         return call.kind != _OLD
 
     def content_after(self, edit: ResultEdit, content: Any) -> Any:
@@ -387,7 +387,7 @@ def _result_places(message: BaseMessage) -> list[int]:
 
 
 def _is_sendable(content: Any) -> bool:
-    """Tell whether all texts in a content can be written as UTF-8, and no result is among its blocks."""
+    """Return whether all texts in a content can be written as UTF-8, and no result is among its blocks."""
     if content.__class__ is str:
         return content.isascii() or is_plain_text(content)
     return all(is_plain_text(each) or (is_plain_object(each) and each.get("type") != "tool_result") for each in content)
@@ -503,7 +503,7 @@ def _decode(arguments: Any) -> Any:
 
 
 def _is_plain(message: AIMessage) -> bool:
-    """Tell whether all calls of `message` are in `tool_calls`, at a glance; what else is there needs a closer look."""
+    """Return whether all calls of `message` are in `tool_calls`, at a glance; what else is there needs a closer look."""
     own = message.__dict__  # read at once: this is the hot path
     calls, content, extra = own[_CALLS], own[_CONTENT], own["additional_kwargs"]
     if own[_INVALID] or (content.__class__ is not str and content and not _match_in_order(content, calls)):
@@ -512,7 +512,7 @@ def _is_plain(message: AIMessage) -> bool:
 
 
 def _match_in_order(content: Any, calls: Sequence[Any]) -> bool:
-    """Tell whether the call blocks of `content` are those of `calls`, one by one, as far as there are any."""
+    """Return whether the call blocks of `content` are those of `calls`, one by one, as far as there are any."""
     number = 0
     for block in content:
         if block.__class__ is dict:

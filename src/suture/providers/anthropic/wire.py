@@ -25,7 +25,7 @@ _FOREIGN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "parts")
 
 
 def _are_texts(content: Any, start: int = 0) -> bool:
-    """Tell whether `content` is a list that holds nothing but texts from `start` on; an empty list says nothing."""
+    """Return whether `content` is a list that holds nothing but texts from `start` on; an empty list says nothing."""
     if content.__class__ is not list or not content:
         return False
     for block in content[start:] if start else content:
@@ -69,7 +69,7 @@ def _read_calls(content: Any, demands: values.Demands) -> list[str] | None:
 
 
 def _are_answered(calls: list[str], message: Any, demands: values.Demands) -> bool:
-    """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
+    """Return whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
     if message.__class__ is not dict or message["role"] != "user":
         return False
     content, count = message["content"], len(calls)
@@ -227,7 +227,7 @@ class AnthropicWire(BlockWire):
         return changed if changed is message or self.blocks(changed) else None
 
     def compacted_by(self, message: Any) -> str:
-        """Tell whether a block of `message` is the service's own compaction; one without content has failed."""
+        """Return whether a block of `message` is the service's own compaction; one without content has failed."""
         found = [block for block in self.blocks(message) if word(block, "type") == "compaction"]
         return self.name if any(get(block, "content") or get(block, "encrypted_content") for block in found) else ""
 

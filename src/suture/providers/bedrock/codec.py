@@ -324,7 +324,7 @@ class _RequestForm(RequestForm):
         return parse_json(said) if isinstance(said, str) else None
 
     def is_function(self, tool: Mapping[str, Any]) -> bool:
-        """Tell whether a tool is a function: each of its kinds is an object under a name of its own."""
+        """Return whether a tool is a function: each of its kinds is an object under a name of its own."""
         return not tool or self.function in tool or not all(map(is_map, tool.values()))
 
     def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:

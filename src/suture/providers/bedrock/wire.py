@@ -54,7 +54,7 @@ def _read_calls(content: list[Any], demands: values.Demands) -> list[str] | None
 
 
 def _are_answered(calls: list[str], message: Any, demands: values.Demands) -> bool:
-    """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
+    """Return whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
     if message.__class__ is not dict or message["role"] != "user":
         return False
     content, count = message["content"], len(calls)
@@ -145,7 +145,7 @@ class BedrockWire(BlockWire):
         return self.with_results(message, view, fill)
 
     def begins_step(self, message: Any) -> bool:
-        """Tell whether a message has a thought of its own: it was made in a step of its own."""
+        """Return whether a message has a thought of its own: it was made in a step of its own."""
         return any(self.kind(block) == values.THINKING for block in self.blocks(message))
 
     def name_documents(self, message: Any, names: MutableMapping[str, None]) -> Any:

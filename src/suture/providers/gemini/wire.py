@@ -49,7 +49,7 @@ def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any
 
 
 def _are_answered(calls: list[dict[str, Any]], content: Any, demands: values.Demands) -> bool:
-    """Tell whether `content` holds the responses to `calls`, in order, and nothing else."""
+    """Return whether `content` holds the responses to `calls`, in order, and nothing else."""
     if content.__class__ is not dict or content["role"] != "user":
         return False
     parts = content["parts"]
@@ -147,7 +147,7 @@ class GeminiWire(BlockWire):
         return self.with_results(message, view, wrap)
 
     def begins_step(self, message: Any) -> bool:
-        """Tell whether the first call of a content is signed: it was made in a step of its own."""
+        """Return whether the first call of a content is signed: it was made in a step of its own."""
         calls = [block for block in self.blocks(message) if self.kind(block) == values.CALL]
         return bool(calls) and self.is_signed(calls[0])
 
@@ -155,7 +155,7 @@ class GeminiWire(BlockWire):
         return bool(self._held(block, "thoughtSignature"))
 
     def arguments_ok(self, call: values.Call) -> bool:
-        """Tell whether the arguments are an object; a call without any is fine here."""
+        """Return whether the arguments are an object; a call without any is fine here."""
         return call.arguments is None or is_map(call.arguments)
 
     def own_name(self, block: Any, field: str) -> str:

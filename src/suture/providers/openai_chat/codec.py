@@ -204,7 +204,7 @@ _Placed = Iterable[tuple[str, Any]]
 
 
 def _is_result(block: Any) -> bool:
-    """Tell whether `block` is a message of its own here: a result, or one of the older form."""
+    """Return whether `block` is a message of its own here: a result, or one of the older form."""
     if isinstance(block, native.Opaque):
         return block.type == f"{WIRE}.block" and map_of(block.data, "value").get("role") == "function"
     return isinstance(block, native.FunctionToolResult | native.ToolSearchResult)

@@ -42,7 +42,7 @@ def raise_error(body: Mapping[str, Any]) -> None:
 
 
 def only_texts(parts: Sequence[Any]) -> bool:
-    """Tell whether `parts` are texts with nothing attached, so that one text says the same."""
+    """Return whether `parts` are texts with nothing attached, so that one text says the same."""
     return all(
         is_map(part) and len(part) == 2 and part.get("type") == "text" and isinstance(part.get("text"), str)
         for part in parts
@@ -196,7 +196,7 @@ class _Details:
             held.add(detail)
 
     def _goes_on(self, held: _Pieces, detail: Mapping[str, Any]) -> bool:
-        """Tell whether `detail`, of the same type and index, may be a piece of `held`."""
+        """Return whether `detail`, of the same type and index, may be a piece of `held`."""
         if detail.get("index") is None and (held is not self.all[-1] or held.fields.get("signature")):
             return False  # without an index, it can only be the last one, and a signature ends that
         mine, other = held.fields.get("id"), detail.get("id")
@@ -265,7 +265,7 @@ class _Call:
         self.rest, self.inner = _Pieces(("index", "id", "type", *ARGUMENTS)), _Pieces(("name", *ARGUMENTS.values()))
 
     def is_other(self, name: str) -> bool:
-        """Tell whether a piece with `name` is of another call."""
+        """Return whether a piece with `name` is of another call."""
         return bool(name and self.name and name != self.name)
 
     def join(self) -> dict[str, Any]:

@@ -221,7 +221,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         )
 
     def arguments_ok(self, call: values.Call) -> bool:
-        """Tell whether the arguments are the text of an object; a custom tool takes any text."""
+        """Return whether the arguments are the text of an object; a custom tool takes any text."""
         return call.kind == _CUSTOM or super().arguments_ok(call)
 
     def family(self, thing: values.Call | values.Result) -> str:
@@ -392,7 +392,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
 
 def _are_new(calls: list[Any], demands: values.Demands) -> bool:
-    """Tell whether no two calls share an id, nor one with a call before, where that matters; note their ids."""
+    """Return whether no two calls share an id, nor one with a call before, where that matters; note their ids."""
     ids = {call["id"]: None for call in calls}
     if len(ids) < len(calls) or (demands.used and not demands.used.keys().isdisjoint(ids)):
         return False

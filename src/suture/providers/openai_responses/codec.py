@@ -184,7 +184,7 @@ class _Writer(contents.BlockWriter):
         self._items.append(item)
 
     def _is_unknown(self, fields: Mapping[str, Any], kind: Any) -> bool:
-        """Tell whether an item must go without its id: nothing is stored, or the reasoning before it is gone."""
+        """Return whether an item must go without its id: nothing is stored, or the reasoning before it is gone."""
         if not self._stored:
             return kind in table.WITHOUT_ID
         return bool(fields.get(table.NEEDS)) and fields[table.NEEDS] not in self._thoughts

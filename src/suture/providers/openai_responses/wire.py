@@ -91,7 +91,7 @@ class _Approval(NamedTuple):
 
 
 def _is_message(item: dict[str, Any], items: dict[str, None], wanted: bool) -> bool:  # noqa: FBT001 - it is hot
-    """Tell whether `item` is a plain message; `wanted`: one that reasoning before it can have produced."""
+    """Return whether `item` is a plain message; `wanted`: one that reasoning before it can have produced."""
     role, content = item["role"], item["content"]
     if content.__class__ is not str:
         if not _are_texts(content):
@@ -106,7 +106,7 @@ def _is_message(item: dict[str, Any], items: dict[str, None], wanted: bool) -> b
 
 
 def _is_reasoning(item: dict[str, Any], items: dict[str, None]) -> bool:
-    """Tell whether reasoning can be sent."""
+    """Return whether reasoning can be sent."""
     try:
         fields.check_value(item, 0, "")
     except InputError:
@@ -115,7 +115,7 @@ def _is_reasoning(item: dict[str, Any], items: dict[str, None]) -> bool:
 
 
 def _is_new(item: dict[str, Any], prefix: str, items: dict[str, None]) -> bool:
-    """Tell whether an item has no id, or one that the service can have given it and that is new; note it in `items`."""
+    """Return whether an item has no id, or one that the service can have given it and that is new; note it in `items`."""
     item_id = item.get("id")
     if item_id is None:
         return True
@@ -135,7 +135,7 @@ def _forget(turn: Sequence[Any], used: dict[str, None], items: dict[str, None]) 
 
 
 def _are_texts(content: Any) -> bool:
-    """Tell whether `content` is a list of plain texts, as a model or a user says them."""
+    """Return whether `content` is a list of plain texts, as a model or a user says them."""
     return content.__class__ is list and all(
         part.__class__ is dict
         and part.get("type") in {"input_text", "output_text"}
@@ -323,7 +323,7 @@ class OpenAIResponsesWire(ItemWire):
         return (thing.kind, thing.id) if thing.kind else super().key(thing)
 
     def arguments_ok(self, call: values.Call) -> bool:
-        """Tell whether the arguments are the text of an object; only function calls have that rule."""
+        """Return whether the arguments are the text of an object; only function calls have that rule."""
         return bool(call.kind) or super().arguments_ok(call)
 
     def can_answer(self, call: values.Call) -> bool:
@@ -415,15 +415,15 @@ class OpenAIResponsesWire(ItemWire):
         return fields.put(message, content=[{"type": kind, "text": text}, *media] if media else text)
 
     def compacted_by(self, message: Any) -> str:
-        """Tell whether the item is the service's own compaction."""
+        """Return whether the item is the service's own compaction."""
         return self.name if fields.word(message, "type") in {"compaction", "compaction_summary"} else ""
 
     def wants_follower(self, message: Any) -> bool:
-        """Tell whether the item is reasoning that the service knows by its id."""
+        """Return whether the item is reasoning that the service knows by its id."""
         return fields.word(message, "type") == "reasoning" and bool(fields.get(message, "id"))
 
     def can_follow(self, message: Any) -> bool:
-        """Tell whether reasoning can have produced this: an item of the model's, no rewritten message."""
+        """Return whether reasoning can have produced this: an item of the model's, no rewritten message."""
         if fields.word(message, "type") in {None, "message"}:
             return fields.word(message, "role") == "assistant" and bool(fields.get(message, "id"))
         return self.made_by_model(message)
