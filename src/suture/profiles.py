@@ -1,4 +1,4 @@
-"""Profiles: what each provider accepts, as data. Every rule has an id, a source, and the operation that mends it.
+"""Profiles: what each provider accepts, as data. Every rule has an id, a source, and the operation that repairs it.
 
 Code that acts on it lives in `suture.repair`; each provider's own profile stands with its wire in `suture.providers`.
 """
@@ -210,7 +210,7 @@ bridge | user-first | model-first | The conversation starts with the user.
 bridge | tool-then-user | tool-then-user | A user message does not follow a tool message.
 replace-text | sendable | lone-surrogate | A text can be written as UTF-8.
 """  # noqa: E501 - one row a rule
-"""Every rule that there can be: what mends it, its name, the problems that break it, and what it says."""
+"""Every rule that there can be: what repairs it, its name, the problems that break it, and what it says."""
 
 _RULES = {
     name: (Operation(operation), tuple(problems.split()), says)
@@ -218,7 +218,7 @@ _RULES = {
 }
 
 PROBLEMS = {problem: operation for operation, problems, _ in _RULES.values() for problem in problems}
-"""Every problem that a rule can name, and the operation that mends it: a closed list."""
+"""Every problem that a rule can name, and the operation that repairs it: a closed list."""
 
 STRUCTURAL = frozenset(
     (
@@ -230,7 +230,7 @@ STRUCTURAL = frozenset(
 
 
 def _check_pattern(pattern: str) -> None:
-    """Raise `ConfigError` where `pattern` is no regular expression."""
+    """Raise `ConfigError` if `pattern` is no regular expression."""
     try:
         _matcher(pattern)("")
     except (re.error, TypeError) as error:
@@ -356,7 +356,7 @@ def _restate(rule: Rule, says: Mapping[str, str]) -> Rule:
 
 
 def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
-    """Return `profile`; raise `ConfigError` where a new rule names a wire, or an operation, that there is not."""
+    """Return `profile`; raise `ConfigError` if a new rule names a wire, or an operation, that there is not."""
     for rule in new:
         for name in rule.wires:
             if name not in profile.wires:

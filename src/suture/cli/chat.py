@@ -218,7 +218,7 @@ def _width(indent: str) -> int:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    if stream is not None:  # it is none where a shell closed it
+    if stream is not None:  # it is none if a shell closed it
         stream.write(text)
         stream.flush()
 

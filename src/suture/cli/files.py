@@ -111,7 +111,7 @@ def refusing(*places: str, verb: str = "") -> Generator[None]:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Return whether somebody looks at `stream`; it is `None` where a shell closed it.
+    """Return whether somebody looks at `stream`; it is `None` if a shell closed it.
 
     >>> is_terminal(None)
     False
@@ -179,7 +179,7 @@ def _read_leniently(data: bytes, line: int, place: str) -> Any:
 
 
 def _find_fault(value: Any, place: str) -> None:
-    """Raise `Refusal` where `value` holds what the lenient decoder let pass."""
+    """Raise `Refusal` if `value` holds what the lenient decoder let pass."""
     key = _holder_key(value)
     messages: Any = value[key] if key else value
     try:
@@ -332,7 +332,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _open_conversation(value: Any, *, line: int, raw: bytes, pretty: bool = False, many: bool = False) -> Conversation:
-    """Return the conversation that a JSON value is; raise `Refusal` where it is none."""
+    """Return the conversation that a JSON value is; raise `Refusal` if it is none."""
     if isinstance(value, list):
         return Conversation(cast("list[Any]", value), line, pretty=pretty, many=many, raw=[raw])
     place = f"line {line}" if many else ""

@@ -85,7 +85,7 @@ def _run(argv: Sequence[str] | None) -> int:
         status: int = getattr(import_module(f"suture.cli.{module}"), function)(asked)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 0
-    if sys.stdout is not None:  # it is none where a shell closed it
+    if sys.stdout is not None:  # it is none if a shell closed it
         sys.stdout.flush()
     return status
 
@@ -164,7 +164,7 @@ class _Version(argparse.Action):
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return what was asked; raise `Refusal` where it makes no sense, `SystemExit` after `--help`.
+    """Return what was asked; raise `Refusal` if it makes no sense, `SystemExit` after `--help`.
 
     >>> parse(["check", "--wire", "anthropic", "log.json"]).wire
     'anthropic'

@@ -65,7 +65,7 @@ class Talk:
                 outputs.open(path)  # so that a place that cannot be written to is refused now
 
     def keep(self, messages: Sequence[Any]) -> None:
-        """Take these for the conversation and write them; raise `Refusal` where they cannot be written."""
+        """Take these for the conversation and write them; raise `Refusal` if they cannot be written."""
         self.messages = messages
         self.write(messages)
 
@@ -204,7 +204,7 @@ def _find_modules_here() -> None:
 def make_agent(
     asked: Namespace, model: Model[Any], tools: Sequence[Tool[..., Any]], talk: Talk, store: MemoryStore, outputs: str
 ) -> ChatModelAgent[Any]:
-    """Return the agent: it mends its history, keeps it, saves long and old output, and goes on after what may pass."""
+    """Return the agent: it repairs its history, keeps it, saves long and old output, and goes on after what may pass."""
     reduction = ToolReduction(
         LocalBackend(outputs),
         max_tokens_for_clear=asked.max_tokens_for_clear,

@@ -39,7 +39,7 @@ class Line:
 
 
 class Member(NamedTuple):
-    """A message of the conversation, and its line; none where it stands in another's."""
+    """A message of the conversation, and its line; none if it stands in another's."""
 
     line: Line | None
     message: Any
@@ -102,7 +102,7 @@ def read_lines(data: bytes) -> list[Line]:
 
 
 def _read_row(row: bytes) -> list[Record] | None:
-    """Return the records in a row, of which there should be one; nothing where there is something else in it."""
+    """Return the records in a row, of which there should be one; nothing if there is something else in it."""
     try:
         value = _decode(row)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

@@ -350,7 +350,7 @@ class Codec(ABC):
         return "", []
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says; raise `ModelError` where it reports one. Of several, the first."""
+        """Return what the body of a response says; raise `ModelError` if it reports one. Of several, the first."""
         with sensible(self.name):
             return self.read_reply(self.plain(payload))
 

@@ -117,7 +117,7 @@ def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
 
 
 def origin_of(block: Any) -> str:
-    """Return the wire that a block of reasoning was read from; the empty string where nobody knows."""
+    """Return the wire that a block of reasoning was read from; the empty string if nobody knows."""
     origin = block.extension.get("wire", "")
     return origin if isinstance(origin, str) else ""
 

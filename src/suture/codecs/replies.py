@@ -139,7 +139,7 @@ def make_meta(
 
 
 def read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
-    """Return how likely tokens were, in the form that OpenAI has; `None` where it is another."""
+    """Return how likely tokens were, in the form that OpenAI has; `None` if it is another."""
     try:
         return msgspec.convert(found, tuple[LogProb, ...])
     except msgspec.ValidationError:
@@ -158,14 +158,14 @@ class StreamReader(ABC):
         self._codec = codec
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds; raise `ModelError` where it reports one, or makes no sense."""
+        """Return what `event` adds; raise `ModelError` if it reports one, or makes no sense."""
         try:  # a context manager would cost as much as reading the event
             return list(self.add(event))
         except errors.InputError as error:
             raise _nonsense(error, self._codec.name) from None
 
     def finish(self) -> AgenticMessage:
-        """Return the whole message; raise `StreamCutError` where its end was not said."""
+        """Return the whole message; raise `StreamCutError` if its end was not said."""
         with sensible(self._codec.name):
             body = self.fold()
             if body is None:
@@ -178,7 +178,7 @@ class StreamReader(ABC):
 
     @abstractmethod
     def fold(self) -> Mapping[str, Any] | None:
-        """Return the body that the events make; `None` where its end did not come."""
+        """Return the body that the events make; `None` if its end did not come."""
 
 
 class OpenBlock:

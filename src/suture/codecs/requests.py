@@ -44,7 +44,7 @@ def put_at(body: dict[str, Any], path: str, value: Any) -> None:
 
 
 def look_at(body: Any, path: str) -> Any:
-    """Return what stands where a path of names leads, `None` where nothing does.
+    """Return what stands where a path of names leads, `None` if nothing does.
 
     >>> look_at({"config": {"seed": 3}}, "config.seed"), look_at({}, "config.seed")
     (3, None)
@@ -87,7 +87,7 @@ def _texts_in(value: Any) -> list[str]:
 
 
 def close_schema(schema: Any) -> dict[str, Any] | None:
-    """Return a schema whose objects have no other fields, for providers that demand it; `None` where some must have.
+    """Return a schema whose objects have no other fields, for providers that demand it; `None` if some must have.
 
     What such a provider does not take beside the types, as how long a text may be, is left out.
 

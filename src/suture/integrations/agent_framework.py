@@ -221,7 +221,7 @@ class AgentFrameworkWire(ObjectWire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends a message by itself: a result stands in a message of its own."""
+        """What repairs a message by itself: a result stands in a message of its own."""
         return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
 
     def refers(self, message: Any) -> bool:

@@ -45,7 +45,7 @@ class _Requests:
         self._profiles = {wire: profile if wire in spoken else default_profile(wire) for wire in wires}
 
     def repair(self, path: str, body: _Body, added: _Body) -> _Body:
-        """Return the body to send: `body` itself where that is acceptable; the SDK will merge `added` into it."""
+        """Return the body to send: `body` itself if that is acceptable; the SDK will merge `added` into it."""
         path = path.removeprefix("v1/")
         place, batch = PLACES.get(path), body.get("requests")
         if place is None or place.wire not in self._profiles:

@@ -55,7 +55,7 @@ class GuestRequest:
         return self._work is not None
 
     async def shorten(self) -> list[Any] | None:
-        """Return shorter messages for a request that is over the limit; `None` where nothing changes."""
+        """Return shorter messages for a request that is over the limit; `None` if nothing changes."""
         return self._took(await settle(self._work))
 
     async def shorten_refused(self, refusal: Exception) -> list[Any]:

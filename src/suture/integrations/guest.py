@@ -70,7 +70,7 @@ class GuestOptions(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, guest: str, *, infers_cause: bool = False, **options: Unpack[Options]) -> "GuestOptions":
-        """Check the options of a guest; raise `ConfigError` where one cannot be meant.
+        """Check the options of a guest; raise `ConfigError` if one cannot be meant.
 
         `infers_cause`: where nothing tells why a result is missing, what follows the call does, as in `suture.repair`.
         """
@@ -139,7 +139,7 @@ def repair_history(
     kept: int = 0,
     **choices: Any,
 ) -> Repaired[Any] | None:
-    """Repair a history, and say so where that changed it; return `None` where it cannot be read.
+    """Repair a history, and say so where that changed it; return `None` if it cannot be read.
 
     >>> repair_history(["hi"], "openai-chat", GuestOptions.of("doctest")) is None
     True

@@ -384,7 +384,7 @@ class _Link:
         return self._client is None or self._ended.is_set() or self._task.done()
 
     async def open(self, timeout: float | None) -> None:  # noqa: ASYNC109 - told to the user, so it is counted here
-        """Connect and ask for the tools; raise `MCPServerError` where that fails, and leave nothing behind."""
+        """Connect and ask for the tools; raise `MCPServerError` if that fails, and leave nothing behind."""
         why = "it ended before it answered"
         try:
             async with asyncio.timeout(timeout):

@@ -121,7 +121,7 @@ class ObjectWire(BlockWire):
         return values.glance_at_turns(messages, start, demands, self._turns)
 
     def _plain_calls(self, blocks: Sequence[Any], demands: Demands) -> list[Any] | None:
-        """Return the fields of the calls in a plain message of the model's; `None` where it needs a second look."""
+        """Return the fields of the calls in a plain message of the model's; `None` if it needs a second look."""
         kind_field, kinds, text, call_id, name, arguments, service, takes_objects = self._of_calls
         calls: list[Any] = []
         said = False

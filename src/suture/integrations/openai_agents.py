@@ -141,7 +141,7 @@ class PatchToolCalls:
         self._repair = _make_repair(options)
 
     def __call__(self, data: CallModelData[Any]) -> ModelInputData | Awaitable[ModelInputData]:
-        """Return what to send in the place of `data.model_data`; the very same where that is acceptable."""
+        """Return what to send in the place of `data.model_data`; the very same if that is acceptable."""
         if self._after is not None:
             return self._repaired_after(self._after, data)
         return self._repaired(data.model_data, data)
@@ -238,7 +238,7 @@ class PatchedSession(Session):
         return found if name != _SNAPSHOT else self._snapshot_by(found)
 
     def _snapshot_by(self, read: Any) -> Any:
-        """Return what reads a snapshot for compaction: none where the items are not as they are read from here."""
+        """Return what reads a snapshot for compaction: none if the items are not as they are read from here."""
 
         async def read_snapshot(*arguments: Any, **named: Any) -> Any:
             snapshot = await read(*arguments, **named)

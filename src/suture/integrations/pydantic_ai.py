@@ -76,7 +76,7 @@ class PatchToolCalls(AbstractCapability[Any]):
         return repaired if isinstance(repaired, list) else list(repaired)
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Come last: what another capability or a history processor breaks is mended as well."""
+        """Come last: what another capability or a history processor breaks is repaired as well."""
         return CapabilityOrdering(position="innermost")
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: "AgentNode[Any]") -> "AgentNode[Any]":

@@ -40,7 +40,7 @@ class PatchToolCalls(Plugin):
     Strands keeps the results of parallel calls when all of them are there. Those that were there when a run broke off
     are put in their places when the next one begins. Of the other calls the model reads that they may have run.
 
-    Strands mends a session of single messages (a file, S3) itself when it loads one, and throws away results that it
+    Strands repairs a session of single messages (a file, S3) itself when it loads one, and throws away results that it
     does not find where it looks for them. So such a session is read again then, and what is in it is put in order.
 
     Args:
@@ -139,7 +139,7 @@ def _is_filler(block: Any) -> bool:
 
 
 def _without_fillers(messages: list[Message]) -> list[Message]:
-    """Return `messages` without what Strands put in the place of missing results; the very list where there is none."""
+    """Return `messages` without what Strands put in the place of missing results; the very list if there is none."""
     left: list[Message] = []
     for message in messages:
         blocks: Any = get(message, "content")

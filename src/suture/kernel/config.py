@@ -230,7 +230,7 @@ class OutputRule(msgspec.Struct, frozen=True):
 
 
 def make_output_rule(output_type: Any) -> OutputRule | None:
-    """Return the rule for answers of `output_type`; none where any text will do."""
+    """Return the rule for answers of `output_type`; none if any text will do."""
     if output_type is None or output_type is str:
         return None
     if hasattr(output_type, "model_validate_json"):

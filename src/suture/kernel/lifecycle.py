@@ -246,7 +246,7 @@ def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
 
 
 def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
-    """Raise `ResumeError` where the run cannot be resumed with these answers. Nothing has changed then.
+    """Raise `ResumeError` if the run cannot be resumed with these answers. Nothing has changed then.
 
     An answer that was given before may be given again: whoever gave it may not have learned what came of it.
     """

@@ -267,7 +267,7 @@ class _Bridge(requests.Collector, kw_only=True, eq=False):
                 task.cancel()
                 await asyncio.wait([task])
             if not task.cancelled():
-                task.exception()  # asking keeps it from being called unretrieved: who has left misses nothing
+                task.exception()  # marks it as retrieved, or asyncio would log it: who has left misses nothing
 
     async def _fill(self, work: Awaitable[Any]) -> Any:
         """Await the work, then put the end, also if it fails: whoever reads must not wait for ever."""

@@ -279,7 +279,7 @@ class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_answer(address: str, terms: str, data: Any) -> None:
-    """Raise `ResumeError` where `data` is not the kind of answer that the interrupt takes."""
+    """Raise `ResumeError` if `data` is not the kind of answer that the interrupt takes."""
     expects = terms.partition(" ")[0]
     if expects == "approval":
         if Approval.of(data) is None:

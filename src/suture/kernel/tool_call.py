@@ -36,7 +36,7 @@ async def refuse_call(call: ToolCallRequest) -> ToolResult:
 
 
 def check_names(frame: Frame, call: ToolCallRequest) -> None:
-    """Raise `ConfigError` where a wrapper changed what is the model's, and say which did."""
+    """Raise `ConfigError` if a wrapper changed what is the model's, and say which did."""
     if call.call_id != frame.call_id or call.name != frame.tool:
         raise ConfigError(f"{frame.owner} changed the name or the id of a call; they are the model's")
 
@@ -455,7 +455,7 @@ async def _side_by_side(run: Execution, calls: Sequence[Call], open_calls: Seque
     finally:
         for task in tasks:
             if task.done() and not task.cancelled():
-                task.exception()  # asking keeps it from being called unretrieved
+                task.exception()  # marks it as retrieved, or asyncio would log it
     return [task.result() for task in tasks]
 
 

@@ -232,7 +232,7 @@ def check_plain(
     foreign: bool = False,
     integers: tuple[int, int] | None = None,
 ) -> None:
-    """Raise `InputError` where `value` holds something that JSON cannot carry.
+    """Raise `InputError` if `value` holds something that JSON cannot carry.
 
     Refused are NaN and infinities, lone surrogates, keys that are not strings, integers outside `integers` (by default,
     of over 4300 digits), cycles, more than 200 levels, and any other kind of object. A tuple counts as an array. With

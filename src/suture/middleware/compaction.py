@@ -202,7 +202,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     async def compact(
         self, state: kernel.ChatModelAgentState[Any], context: kernel.ModelContext, limit: int, tokens: int
     ) -> kernel.ChatModelAgentState[Any] | None:
-        """Compact a history that has `tokens` tokens to at most `limit`; `None` where nothing changes."""
+        """Compact a history that has `tokens` tokens to at most `limit`; `None` if nothing changes."""
         record, run = self._record(), self._run()
         wire, history = record.see(state.messages, context.wire)
         tally = record.tally(wire)

@@ -37,7 +37,7 @@ _find_wire = cache(get_wire)
 class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
     """Makes every history whole before a model turn: placeholders, moves, duplicates, orphans.
 
-    First in the list is the usual place; any place is right, because what a later middleware breaks is mended once
+    First in the list is the usual place; any place is right, because what a later middleware breaks is repaired once
     more before the model is called.
 
     Args:
@@ -192,7 +192,7 @@ class _Notes:
         """A history that is not changed for good, what was sent in its place, and why."""
 
     def go_on(self, wire: Wire, history: History[Any]) -> tuple[History[Any], Report] | None:
-        """Return what to send for a history that only grew, in good order, since it was mended."""
+        """Return what to send for a history that only grew, in good order, since it was repaired."""
         if self.fixed is None or not history.follows(self.fixed[0]):
             return None
         raw, sent, report = self.fixed
@@ -215,7 +215,7 @@ def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], in
 
 
 def _current() -> RunContext[Any] | None:
-    """Return the run that asks; none where a hook is called by hand."""
+    """Return the run that asks; none if a hook is called by hand."""
     try:
         return kernel.current_run()
     except NotInRunError:

@@ -337,7 +337,7 @@ class Record:
     # One result
 
     async def truncate(self, detail: ToolDetail, backend_of: BackendOf) -> ToolResult | None:
-        """Return what takes the place of output that has just come; `None` where it may stay.
+        """Return what takes the place of output that has just come; `None` if it may stay.
 
         Raises `OffloadError` where it cannot be saved.
         """

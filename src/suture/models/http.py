@@ -211,7 +211,7 @@ class Bound:
         return self._is_error and self._left <= 0
 
     def take(self, chunk: bytes) -> bytes:
-        """Return what is taken of `chunk`; raise `ModelError` where the reply gets too long."""
+        """Return what is taken of `chunk`; raise `ModelError` if the reply gets too long."""
         taken = chunk[: max(self._left, 0)] if self._is_error else chunk
         self._left -= len(chunk)
         if self._left < 0 and not self._is_error:

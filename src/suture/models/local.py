@@ -234,7 +234,7 @@ def _bound_schemas(settings: dict[str, Any]) -> None:
 
 
 def _find_weights(path: str | PathLike[str] | None) -> str:
-    """Return where the weights are; raise `ConfigError` where they, or what runs them, are missing."""
+    """Return where the weights are; raise `ConfigError` if they, or what runs them, are missing."""
     for module in ("openai", "xllamacpp"):
         if find_spec(module) is None:
             raise ConfigError(f"a LocalModel needs {module}, which is not installed: {_INSTALL}")

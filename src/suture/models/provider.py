@@ -152,7 +152,7 @@ class Conversation:
         }
 
     def fitted(self) -> list[Any]:
-        """Return what the provider accepts; raise `HistoryError` where something in it cannot be mended."""
+        """Return what the provider accepts; raise `HistoryError` if something in it cannot be repaired."""
         unresolved = self._repairer.unresolved
         if unresolved:
             native = [msgspec.structs.replace(found, index=self._origins[found.index]) for found in unresolved]
@@ -312,7 +312,7 @@ class ProviderModel(ABC, Generic[NativeM]):
 
     @abstractmethod
     def failure(self, error: Exception) -> SutureError | None:
-        """Return what an exception of the SDK means; `None` where it is not the SDK's."""
+        """Return what an exception of the SDK means; `None` if it is not the SDK's."""
 
     def keys_of(self, client: Any) -> list[str]:
         """Return what a client holds that must never be seen in an error."""

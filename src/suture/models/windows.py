@@ -63,7 +63,7 @@ WINDOWS: dict[str, int] = {name: size for size, names in _SIZES for name in name
 
 
 def context_window(model: str) -> int | None:
-    """Return how many tokens a request to the model called `model` may have; `None` where that is not known.
+    """Return how many tokens a request to the model called `model` may have; `None` if that is not known.
 
     A provider's own prefix does not matter: routers write `anthropic/claude-…`, Bedrock `us.anthropic.claude-…`.
 

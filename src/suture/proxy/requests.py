@@ -80,7 +80,7 @@ class Reading(NamedTuple):
     model: str
     reports: tuple[Report, ...] = ()
     body: bytes | None = None
-    """What is to be sent in its place; nothing where it may be sent as it is."""
+    """What is to be sent in its place; nothing if it may be sent as it is."""
     reduced: bool = False
     overflows: bool = False
     """Whether it could not be made as short as it must be."""
@@ -130,7 +130,7 @@ class _Looker:
         self.reduced = self.overflows = False
 
     def one(self, fields: dict[str, Any], model: str) -> dict[str, Any] | None:
-        """Return the fields of a request with an acceptable history; nothing where it has one."""
+        """Return the fields of a request with an acceptable history; nothing if it has one."""
         field, wire = self.place
         raw, rules = fields.get(field), self.choose(model)
         given: Any = _value(raw)
@@ -174,7 +174,7 @@ class _Looker:
         return mend(shorter).messages  # a summary stands beside a user's words, and thoughts are gone
 
     def batch(self, fields: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the fields of a batch with acceptable histories in all its requests; nothing where all have one."""
+        """Return the fields of a batch with acceptable histories in all its requests; nothing if all have one."""
         given = _items(fields.get("requests"))
         made: list[Any] = []
         for request in given:

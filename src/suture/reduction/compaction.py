@@ -113,7 +113,7 @@ class Compactor:
         return self.limits.fixed + sum(map(self.count, messages))
 
     async def run(self) -> Plan[Any]:
-        """Climb the ladder until there is room; raise `ContextOverflowError` where there never is."""
+        """Climb the ladder until there is room; raise `ContextOverflowError` if there never is."""
         limits = self.limits
         if self.now > limits.limit:
             for rung in (self._drop_compacted, self._clear, self._drop_thinking, self._fold_old):
@@ -449,7 +449,7 @@ class Compactor:
         return cut
 
     def _cut_text(self, text: str, level: int, saves: list[Save]) -> str | None:
-        """Return a text cut in the middle, and saved before if that can be; `None` where that makes it no shorter."""
+        """Return a text cut in the middle, and saved before if that can be; `None` if that makes it no shorter."""
         cost = self.measure(text)
         if cost <= level:
             return None
@@ -533,7 +533,7 @@ def target_of(limit: int, target: int | None) -> int:
 
 
 def check_sizes(limit: int | None, target: int | None, rounds: int, words: int) -> None:
-    """Raise `ConfigError` where one of these is no number."""
+    """Raise `ConfigError` if one of these is no number."""
     sizes = {"max_tokens": limit, "target_tokens": target, "keep_recent_rounds": rounds, "keep_user_tokens": words}
     for name, value in sizes.items():
         if value is not None and (type(value) is not int or value < 0):

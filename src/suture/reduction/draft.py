@@ -94,7 +94,7 @@ def mark_saved(saved: Saved) -> dict[str, Any]:
 
 
 def read_saved(extra: Mapping[str, Any], call: Call | Result) -> Saved | None:
-    """Return what `mark_saved` says; `None` where there is no such mark, or none of ours."""
+    """Return what `mark_saved` says; `None` if there is no such mark, or none of ours."""
     found = extra.get(SAVED)
     if not isinstance(found, Mapping):
         return None

@@ -245,7 +245,7 @@ def _limits(draft: Draft, found: Round) -> dict[tuple[int, int], int]:
 
 
 def water_level(lengths: Sequence[int], budget: int) -> int | None:
-    """Return how long each may be so that all together are within the budget; `None` where they are.
+    """Return how long each may be so that all together are within the budget; `None` if they are.
 
     >>> water_level([10, 100, 100], 90), water_level([10, 20], 90)
     (40, None)

@@ -248,7 +248,7 @@ _NAMING = tuple(
 
 
 def safe_name(text: str) -> str:
-    """Return `text` as one segment of a path: itself where it is safe, else cleaned and followed by a digest.
+    """Return `text` as one segment of a path: itself if it is safe, else cleaned and followed by a digest.
 
     >>> safe_name("call_1"), safe_name("../../etc/x"), safe_name("a/b") == safe_name("a_b")
     ('call_1', '__.._etc_x-56da1a2ef2df', False)

@@ -175,7 +175,7 @@ class Choices(TypedDict, total=False):
 
 
 def make_options(**choices: Unpack[Choices]) -> PairOptions:
-    """Check the choices of a call; raise `ConfigError` where one is unknown.
+    """Check the choices of a call; raise `ConfigError` if one is unknown.
 
     >>> make_options(tail="drop")
     Traceback (most recent call last):

@@ -38,7 +38,7 @@ _DONE = {
 """What is done about a message by itself."""
 
 _NOT_IN_SIGNED = frozenset(("results-not-first", "text-after-calls", "bad-response"))
-"""What is not mended in a message that holds something signed, because its blocks would change or move."""
+"""What is not repaired in a message that holds something signed, because its blocks would change or move."""
 
 
 class _Held(Struct, frozen=True, eq=False):
@@ -588,7 +588,7 @@ class Fit:
         item.message, item.view = message, self.wire.view(message)
 
     def _find(self, problem: str, item: Record | _Held, done: str, call: Call | None = None) -> bool:
-        """Report a problem; return whether it is to be mended as `done` says."""
+        """Report a problem; return whether it is to be repaired as `done` says."""
         rule = self.rules.get(problem)
         if rule is not None and rule.operation is Operation.UNREPAIRABLE:
             done = ""

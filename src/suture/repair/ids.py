@@ -72,7 +72,7 @@ class CallIndex:
         return self._reference < before
 
     def find(self, key: Key, before: int) -> int:
-        """Return where the last call of this key stands before a place; -1 where there is none."""
+        """Return where the last call of this key stands before a place; -1 if there is none."""
         if (key, before, False) not in self._known:
             place = self.find_alias(key, before)  # asked for both at once: most results that are asked for have neither
             if place >= 0 and key not in self._list(place, place + 1, aliases=False):
@@ -93,7 +93,7 @@ class CallIndex:
         return self._known[name, before, True]
 
     def find_turn(self, before: int) -> int:
-        """Return where the last message with calls stands before a place; -1 where there is none."""
+        """Return where the last message with calls stands before a place; -1 if there is none."""
         floor, found = self._turn if self._turn[0] <= before else (self._start, -1)
         place = before - 1
         while place >= floor and not self.view(place).calls:
@@ -102,7 +102,7 @@ class CallIndex:
         return self._turn[1]
 
     def _search(self, name: Key, before: int, *, aliases: bool = True) -> int:
-        """Return the last place of a name before another place, looking at more and more; -1 where there is none."""
+        """Return the last place of a name before another place, looking at more and more; -1 if there is none."""
         stop, size, found = before, 256, -1
         read: list[list[Key]] = []
         while stop > self._start and found < 0:

@@ -37,7 +37,7 @@ class Parts(Struct, frozen=True):
     index: CallIndex
 
     def want(self, place: int) -> None:
-        """Raise `OutsideError` where the message at `place`, if there is one, is in none of the parts."""
+        """Raise `OutsideError` if the message at `place`, if there is one, is in none of the parts."""
         if place >= 0 and not any(place in part for part in self.ranges):
             raise OutsideError(place)
 
@@ -442,7 +442,7 @@ class _Assigning:
         slot.parts = [reference]
 
     def _kinds(self, reference: Reference) -> set[str]:
-        """Return whether a result holds text, something else, or both; nothing where it cannot be taken apart."""
+        """Return whether a result holds text, something else, or both; nothing if it cannot be taken apart."""
         parts = self.wire.result_parts(reference.result)
         return {"text" if isinstance(part, TextPart) else "other" for part in parts or ()}
 

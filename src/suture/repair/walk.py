@@ -265,7 +265,7 @@ class Walk:
         return part.stop
 
     def _pair(self, ranges: list[range]) -> Paired:
-        """Pair what stands in these parts of the history; raise `OutsideError` where they are not all."""
+        """Pair what stands in these parts of the history; raise `OutsideError` if they are not all."""
         parts = Parts(ranges, self._index)
         paired = pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
         for part in ranges:

@@ -120,7 +120,7 @@ def _reader(
         try:
             return name(decode(text))
         except Exception as error:
-            if not text.strip():  # some models write nothing where there are no arguments
+            if not text.strip():  # some models write nothing if there are no arguments
                 return read("{}")
             raise _refusal(text, error, explain) from error
 

@@ -158,7 +158,7 @@ class BlockWire(Wire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends the blocks of a message: their order, and what is left out."""
+        """What repairs the blocks of a message: their order, and what is left out."""
         return {
             "blank-text": self._without_blank_text,
             "results-not-first": self._results_first,
@@ -175,7 +175,7 @@ class BlockWire(Wire):
         )
 
     def _with_some(self, message: Any, wanted: Callable[[Any], bool]) -> Any:
-        """Return `message` with the blocks that are `wanted`; itself where all are."""
+        """Return `message` with the blocks that are `wanted`; itself if all are."""
         blocks = self.blocks(message)
         kept = [block for block in blocks if wanted(block)]
         return message if len(kept) == len(blocks) else self.with_blocks(message, kept)

@@ -24,7 +24,7 @@ def is_list(thing: Any) -> TypeGuard[Sequence[Any]]:
 
 
 def get(thing: Any, name: str) -> Any:
-    """Return the field `name` of a mapping or object, `None` where it is absent."""
+    """Return the field `name` of a mapping or object, `None` if it is absent."""
     if thing.__class__ is dict or is_map(thing):
         return thing.get(name)
     return getattr(thing, name, None)
@@ -119,7 +119,7 @@ def without(thing: Any, name: str) -> Any:
 
 
 def text_of(thing: Any, name: str, index: int | None = None, path: str = "") -> str:
-    """Return the string field `name`, the empty string where it is absent or null."""
+    """Return the string field `name`, the empty string if it is absent or null."""
     value = get(thing, name)
     if value is None:
         return ""
@@ -133,7 +133,7 @@ def text_of(thing: Any, name: str, index: int | None = None, path: str = "") -> 
 
 
 def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
-    """Return `value` as a sequence of things with fields; raise `InputError` where it is none."""
+    """Return `value` as a sequence of things with fields; raise `InputError` if it is none."""
     if not is_list(value):
         raise InputError(f"expected a list, found {_type(value)}", index=index, path=path)
     for place, item in enumerate(value):
@@ -143,19 +143,19 @@ def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
 
 
 def list_of(thing: Any, name: str, index: int | None = None, path: str = "") -> Sequence[Any]:
-    """Return the list of things with fields in the field `name`, an empty one where it is absent or null."""
+    """Return the list of things with fields in the field `name`, an empty one if it is absent or null."""
     value = get(thing, name)
     return () if value is None else listed(value, index, f"{path}.{name}" if path else name)
 
 
 def map_of(thing: Any, name: str) -> Mapping[str, Any]:
-    """Return the object in the field `name`, an empty one where there is none."""
+    """Return the object in the field `name`, an empty one if there is none."""
     value = thing.get(name) if is_map(thing) else None
     return value if is_map(value) else {}
 
 
 def object_of(thing: Any, name: str, path: str = "", *, optional: bool = False) -> Mapping[str, Any]:
-    """Return the object in the field `name`; raise `InputError` where there is none, unless it is `optional`."""
+    """Return the object in the field `name`; raise `InputError` if there is none, unless it is `optional`."""
     value = get(thing, name)
     if value is None and optional:
         return {}
@@ -178,7 +178,7 @@ def argument_text(thing: Any, index: int | None, path: str = "") -> Any:
 
 
 def typed(value: Any, index: int | None, path: str, foreign: Collection[str] = ()) -> Sequence[Any]:
-    """Return a list of parts that each say their type; raise `InputError` where one does not, or is of another wire."""
+    """Return a list of parts that each say their type; raise `InputError` if one does not, or is of another wire."""
     parts = listed(value, index, path)
     for place, part in enumerate(parts):
         kind = get(part, "type")
@@ -192,7 +192,7 @@ def typed(value: Any, index: int | None, path: str, foreign: Collection[str] = (
 
 
 def inner(thing: Any, name: str, index: int | None, path: str = "") -> Any:
-    """Return the object in the field `name`; raise `InputError` where something else is there."""
+    """Return the object in the field `name`; raise `InputError` if something else is there."""
     value = get(thing, name)
     if value is None or value.__class__ is dict:
         return value
@@ -207,7 +207,7 @@ class SurrogateError(InputError):
 
 
 def check_value(value: Any, index: int | None, path: str) -> None:
-    """Raise `InputError` where a user's value cannot be JSON: cyclic, too deep, not a number, no text."""
+    """Raise `InputError` if a user's value cannot be JSON: cyclic, too deep, not a number, no text."""
     try:
         check_plain(outline(value), index=index, path=path, foreign=True)
     except InputError as error:
@@ -218,7 +218,7 @@ def check_value(value: Any, index: int | None, path: str) -> None:
 
 
 def sendable(value: Any) -> Any:
-    r"""Return `value` with each lone surrogate in its texts replaced by U+FFFD; itself where there is none.
+    r"""Return `value` with each lone surrogate in its texts replaced by U+FFFD; itself if there is none.
 
     >>> sendable({"text": "caf" + chr(0xD83D)}) == {"text": "caf" + chr(0xFFFD)}
     True
@@ -268,7 +268,7 @@ NO_OBJECT = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what JSON text says; `None` where it is none."""
+    """Return what JSON text says; `None` if it is none."""
     try:
         return _decode(text)
     except NO_OBJECT:

@@ -27,7 +27,7 @@ class NativeWire(ChatWire):
     article = "a"
 
     def check(self, message: Any, index: int | None = None) -> None:
-        """Raise `InputError` where `message` is none of this wire."""
+        """Raise `InputError` if `message` is none of this wire."""
         if not isinstance(message, self.message_type):
             expected = f"{self.article} {self.message_type.__name__}"
             raise self.fault(index, "", f"expected {expected}, found {message.__class__.__name__}")

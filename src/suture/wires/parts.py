@@ -51,7 +51,7 @@ class RawPart(native.Opaque):
 
     @property
     def type(self) -> str:
-        """The type that the object says it has; the empty string where it says none."""
+        """The type that the object says it has; the empty string if it says none."""
         return word(self.data, "type") or ""
 
     @property
@@ -66,7 +66,7 @@ class RawPart(native.Opaque):
 
 
 def part_list(content: Any) -> Sequence[Any]:
-    """Return `content` if it is a sequence of parts, and no text; raise `InputError` where it is something else."""
+    """Return `content` if it is a sequence of parts, and no text; raise `InputError` if it is something else."""
     if not isinstance(content, Sequence) or isinstance(content, str | bytes):
         raise InputError(f"expected a text or a list of parts, found {type(content).__name__}", path="content")
     return content  # pyright: ignore[reportUnknownVariableType]
@@ -96,7 +96,7 @@ class Data(Struct, frozen=True):
 
 
 def data_of(block: Any, default: str = "application/octet-stream") -> Data | None:
-    """Return what a block of media holds; `None` where it only says where that is."""
+    """Return what a block of media holds; `None` if it only says where that is."""
     if block.base64_data:
         return Data(block.mime_type or default, block.base64_data)
     return split_data_url(block.url, block.mime_type or default)
@@ -135,7 +135,7 @@ def as_part(block: Any) -> native.Part:
 
 
 def plain(thing: Any) -> Any:
-    """Return `thing` as plain dicts and lists, itself if it is that; raise `InputError` where it cannot be.
+    """Return `thing` as plain dicts and lists, itself if it is that; raise `InputError` if it cannot be.
 
     >>> from types import SimpleNamespace
     >>> plain(SimpleNamespace(role="user", content=[SimpleNamespace(type="text", text="hi")]))
@@ -204,7 +204,7 @@ class Form(Struct, frozen=True):
         return text if self.lone else [self.make(text)]
 
     def split(self, content: Any) -> tuple[native.Part, ...] | None:
-        """Return content as parts: texts as native ones, all else as it is; `None` where it is no list of blocks."""
+        """Return content as parts: texts as native ones, all else as it is; `None` if it is no list of blocks."""
         if content is None or isinstance(content, str):
             return (native.TextPart(content),) if content else ()
         if not is_list(content):

@@ -100,7 +100,7 @@ def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
 
 
 def check_list(messages: Any) -> None:
-    """Raise `InputError` where `messages` is no list of messages at all."""
+    """Raise `InputError` if `messages` is no list of messages at all."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         hint = "; pass the list it holds" if isinstance(messages, Mapping) else ""
         raise InputError(f"expected a list of messages, found {type(messages).__name__}{hint}")  # pyright: ignore[reportUnknownArgumentType]

@@ -248,7 +248,7 @@ class Turns(NamedTuple):
     role: str
     blocks: str
     read_calls: Callable[[list[Any], Demands], list[Any] | None]
-    """The calls among the blocks of a message of the model's; `None` where it needs a second look."""
+    """The calls among the blocks of a message of the model's; `None` if it needs a second look."""
     are_answered: Callable[[list[Any], Any, Demands], bool]
     """Whether a message holds the results of these calls, in order, and nothing that needs a second look."""
     are_texts: Callable[[list[Any]], bool] = are_texts

@@ -28,7 +28,7 @@ _GENERIC = frozenset(
         *("late-system", "lone-surrogate"),
     )
 )
-"""The problems that can be mended on every wire."""
+"""The problems that can be repaired on every wire."""
 
 
 class Wire(ABC):
@@ -64,23 +64,23 @@ class Wire(ABC):
     """What blocks are by their type, where they have one."""
 
     arranges: frozenset[str] = frozenset()
-    """The problems of a group or of neighbours that can be mended on this wire, beside those of every wire."""
+    """The problems of a group or of neighbours that can be repaired on this wire, beside those of every wire."""
 
     overlooks: frozenset[str] = frozenset()
     """The problems that a glance does not see: no provider's profile has them."""
 
     @cached_property
     def operations(self) -> frozenset[str]:
-        """The problems that can be mended on this wire."""
+        """The problems that can be repaired on this wire."""
         named = {"result-name", "illegal-result-name"} if self.named_results else set[str]()
         return _GENERIC | self.arranges | self.mends.keys() | named
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
-        """What mends a message by itself, by problem: a function of message and view.
+        """What repairs a message by itself, by problem: a function of message and view.
 
-        It returns the message as it should be, the very same where nothing is wrong with it, `None` where something
-        is wrong that cannot be mended.
+        It returns the message as it should be, the very same if nothing is wrong with it, `None` if something
+        is wrong that cannot be repaired.
         """
         return {}
 
@@ -118,7 +118,7 @@ class Wire(ABC):
         return self.view(message, index).role == "assistant"
 
     def sendable(self, message: Any) -> Any:
-        """Return `message` with each lone surrogate replaced by U+FFFD; itself where there is none."""
+        """Return `message` with each lone surrogate replaced by U+FFFD; itself if there is none."""
         return sendable(message)
 
     def arguments_ok(self, call: values.Call) -> bool:
@@ -160,7 +160,7 @@ class Wire(ABC):
 
     @abstractmethod
     def view(self, message: Any, index: int | None = None) -> values.View:
-        """Return what the engines need to know of `message`; raise `InputError` where it is malformed."""
+        """Return what the engines need to know of `message`; raise `InputError` if it is malformed."""
 
     def result_text(self, result: values.Result) -> tuple[str, bool]:
         """Return the text of a result, and whether that is all of it."""
@@ -241,14 +241,14 @@ class Wire(ABC):
         return get(block, "text")
 
     def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
-        """Return the content of a result as native parts in order; `None` where it could not be put together again.
+        """Return the content of a result as native parts in order; `None` if it could not be put together again.
 
         What is no text and not native is a `RawPart` with the user's own object in it.
         """
         return self.form.split(result.content)
 
     def content_after(self, edit: values.ResultEdit, content: Any) -> Any:
-        """Return what `edit` makes of the `content` of a result; `None` where it stays."""
+        """Return what `edit` makes of the `content` of a result; `None` if it stays."""
         if edit.parts is not None:
             return self.form.join(edit.parts, content)
         return None if edit.text is None else self.form.write_text(edit.text)
@@ -292,7 +292,7 @@ class Wire(ABC):
         return message
 
     def with_text(self, message: Any, text: str) -> Any:
-        """Return `message` saying `text` in place of its texts; itself where calls or results would be lost."""
+        """Return `message` saying `text` in place of its texts; itself if calls or results would be lost."""
         view = self.view(message)
         return message if view.calls or view.results else self.speak(view.role, text)
 
@@ -403,7 +403,7 @@ class ChatWire(Wire):
 
     @abstractmethod
     def text(self, message: Any) -> str:
-        """Return what `message` says as text, the empty string where it says nothing in words."""
+        """Return what `message` says as text, the empty string if it says nothing in words."""
 
     @abstractmethod
     def usage(self, message: Any) -> TokenUsage | None:
@@ -422,7 +422,7 @@ class ChatWire(Wire):
         """Return the calls of `message`, in order; the fast way to `view(message).calls`."""
 
     def wants_assistant(self, role: str) -> None:
-        """Raise `InputError` where `role` is not the assistant's."""
+        """Raise `InputError` if `role` is not the assistant's."""
         if role != "assistant":
             raise InputError(f"only an assistant's message has pieces, this one is the {role}'s ({self.name})")
 

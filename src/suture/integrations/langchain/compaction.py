@@ -150,7 +150,7 @@ def _with(request: ModelRequest[Any], made: Sequence[Any] | None) -> ModelReques
 
 
 def _answered(request: ModelRequest[Any], made: Sequence[Any] | None, response: Any) -> Any:
-    """Return what the model gave, and what is to change in the state: nothing where that holds other messages."""
+    """Return what the model gave, and what is to change in the state: nothing if that holds other messages."""
     before, state = request.messages, messages_of(request.state)
     is_same = len(before) == len(state) and all(one is other for one, other in zip(before, state, strict=True))
     if made is None or len(made) > len(before) or not is_same or not all(message.id for message in before):

@@ -251,7 +251,7 @@ def _is_chosen_in_run(model: Any) -> bool:
 
 
 def _ask(model: Any, name: str, *arguments: Any) -> Any:
-    """Return an attribute of the model, or what a method of it says; nothing where it has none, or that fails."""
+    """Return an attribute of the model, or what a method of it says; nothing if it has none, or that fails."""
     try:
         found = getattr(model, name, None)
         return found(*arguments) if callable(found) else found
@@ -290,7 +290,7 @@ def _unknown(turns: Collection[str]) -> dict[str, LostTurn]:
 
 
 async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool) -> dict[str, Any] | None:
-    """Return the update that makes the messages of `state` whole; nothing where they are.
+    """Return the update that makes the messages of `state` whole; nothing if they are.
 
     The checkpointer is asked in its async way if `waits`; else nothing is waited for.
     """
@@ -547,7 +547,7 @@ def _results(tasks: Sequence[_Task]) -> dict[str, Lost]:
 
 
 def _state(saved: Any) -> list[Any]:
-    """Return the messages of a checkpoint; nothing where it keeps only what is new."""
+    """Return the messages of a checkpoint; nothing if it keeps only what is new."""
     held: Any = dict(saved.checkpoint.get("channel_values") or {}).get(_MESSAGES)
     return _listed(getattr(held, "value", held))
 

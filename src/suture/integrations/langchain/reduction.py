@@ -239,7 +239,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status=status)
 
     def _shortened(self, given: Any, request: types.ToolCallRequest, *, waits: bool) -> _Work | None:
-        """Return what replaces all that is too long in what a call gave; nothing where there is none, at a glance."""
+        """Return what replaces all that is too long in what a call gave; nothing if there is none, at a glance."""
         long = [message for message in result_messages(given) if self._is_long(message, request.tool_call)]
         if not long:
             return None

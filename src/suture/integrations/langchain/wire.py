@@ -92,7 +92,7 @@ def _media(part: Part) -> dict[str, Any] | None:
 
 
 def as_message(message: Any, index: int | None = None) -> BaseMessage:
-    """Return `message` as LangChain's object, itself if it is one; raise `InputError` where it cannot be read.
+    """Return `message` as LangChain's object, itself if it is one; raise `InputError` if it cannot be read.
 
     >>> as_message({"role": "user", "content": "hi"}).type, as_message(("ai", "hi")).type
     ('human', 'ai')

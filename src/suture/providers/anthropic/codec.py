@@ -165,7 +165,7 @@ class _Writer(contents.BlockWriter):
 
 
 def _media_fields(block: Any) -> dict[str, Any] | None:
-    """Return the type and source of the block for media; `None` where the API takes no such thing."""
+    """Return the type and source of the block for media; `None` if the API takes no such thing."""
     data = data_of(block, "")
     if data is None:
         is_image = isinstance(block, native.UserInputImage) or block.mime_type in _IMAGES

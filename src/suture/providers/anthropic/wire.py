@@ -35,7 +35,7 @@ def _are_texts(content: Any, start: int = 0) -> bool:
 
 
 def _read_calls(content: Any, demands: values.Demands) -> list[str] | None:
-    """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
+    """Return the ids of the calls in a plain assistant message; `None` if it needs a second look."""
     calls: list[str] = []
     kind = "thinking"
     for block in content:

@@ -121,7 +121,7 @@ class _Reader(contents.ContentReader):
         return native.Reasoning(text, signature, extension={"wire": WIRE}, extra=extra)
 
     def _read_citations(self, _: str, cited: Mapping[str, Any]) -> native.AssistantGenText | None:
-        """Return text with its citations; `None` where it is no text, or more than that."""
+        """Return text with its citations; `None` if it is no text, or more than that."""
         citations, content = cited.get("citations"), cited.get("content")
         if not self.by_model or not has_only(cited, "citations", "content"):
             return None
@@ -133,7 +133,7 @@ class _Reader(contents.ContentReader):
         return native.AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
 
     def _read_media(self, kind: str, held: Mapping[str, Any]) -> Any:
-        """Return the block of media; `None` where it holds what a block cannot."""
+        """Return the block of media; `None` if it holds what a block cannot."""
         source, form = _read_source(held.get("source")), held.get("format")
         if source is None or not isinstance(held.get("format", ""), str):
             return None

@@ -30,7 +30,7 @@ def _text(block: Any) -> str | None:
 
 
 def _read_calls(content: list[Any], demands: values.Demands) -> list[str] | None:
-    """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
+    """Return the ids of the calls in a plain assistant message; `None` if it needs a second look."""
     calls: list[str] = []
     for block in content:
         if block.__class__ is not dict or len(block) != 1:

@@ -79,7 +79,7 @@ def mint(stem: str, place: int, call: FunctionToolCall | Delta) -> str:
 
 
 def first_candidate(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the first candidate of a body, or of an event; `None` where it speaks of others, or of none."""
+    """Return the first candidate of a body, or of an event; `None` if it speaks of others, or of none."""
     return next((candidate for candidate in list_of(body, "candidates") if not candidate.get("index")), None)
 
 

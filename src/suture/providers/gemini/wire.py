@@ -19,7 +19,7 @@ _CALLED = frozenset(("functionCall", "thoughtSignature"))
 
 
 def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any]] | None:
-    """Return the calls among the parts of a plain model content; `None` where it needs a second look."""
+    """Return the calls among the parts of a plain model content; `None` if it needs a second look."""
     calls: list[dict[str, Any]] = []
     says = False
     for part in parts:

@@ -254,7 +254,7 @@ class _Writer(contents.BlockWriter):
         return self.write_media(block) or self.write_words(block)
 
     def write_media(self, block: Any) -> dict[str, Any] | None:
-        """Return media as a part; `None` where the format cannot hold them."""
+        """Return media as a part; `None` if the format cannot hold them."""
         made = write_media(block)
         if made is None:
             return None

@@ -35,7 +35,7 @@ _OF_DELTA = ("role", "content", "tool_calls", "audio", DETAILS, OLD_CALL)
 
 
 def raise_error(body: Mapping[str, Any]) -> None:
-    """Raise the error that `body`, a reply, an event or a choice, reports; do nothing where it reports none."""
+    """Raise the error that `body`, a reply, an event or a choice, reports; do nothing if it reports none."""
     found = body.get("error") or (body if body.get("object") == "error" else None)
     if found:
         raise replies.read_failure(WIRE, found)

@@ -222,7 +222,7 @@ class _Writer(contents.BlockWriter):
     # Parts
 
     def _write_part(self, block: Any, *, by_model: bool = False) -> dict[str, Any] | None:
-        """Return `block` as a part of a message, of the model's or for it; `None` where it has no form."""
+        """Return `block` as a part of a message, of the model's or for it; `None` if it has no form."""
         if isinstance(block, native.Opaque):
             return self.unwrap(block)
         if isinstance(block, native.UserInputText | native.AssistantGenText):
@@ -327,7 +327,7 @@ def _plain_text(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
 
 
 def _write_media(block: Any) -> dict[str, Any] | None:
-    """Return media as a part; `None` where there is no form: only a sound that came from here has one."""
+    """Return media as a part; `None` if there is no form: only a sound that came from here has one."""
     has_id = "file_id" in map_of(block.extra, table.WIRE)
     if isinstance(block, native.UserInputImage | native.AssistantGenImage):
         url = Data(block.mime_type or "image/png", block.base64_data).url if block.base64_data else block.url

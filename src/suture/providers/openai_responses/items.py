@@ -124,7 +124,7 @@ _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_dow
 
 
 def own_type(extra: Mapping[str, Any]) -> str:
-    """Return the type of item, part or tool that an `extra` keeps; the empty string where it keeps none."""
+    """Return the type of item, part or tool that an `extra` keeps; the empty string if it keeps none."""
     kind = map_of(extra, WIRE).get("type")
     return kind if isinstance(kind, str) else ""
 
