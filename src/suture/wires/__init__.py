@@ -1,4 +1,4 @@
-"""Wires: how each message type is seen, changed and made. Nothing else in Suture knows a message's shape.
+"""Wires: how each type of message is read, changed and made. Nothing else in Suture knows the shape of a message.
 
 To add one: write its `wire.py` in its provider's room, list its name in `recognition`, and give it a row in the tests'
 table of wires. A wire for another framework's objects goes to the integrations, with a row among the guests.

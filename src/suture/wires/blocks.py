@@ -14,30 +14,30 @@ from suture.wires.wire import Wire
 
 
 class Fields(NamedTuple):
-    """Where a block has what a call or a result says; `holder` is the field that has it all, if there is one."""
+    """The names of the fields of a call or result block; `holder` is the field that contains them, if there is one."""
 
     holder: str
     id: str
     name: str
     content: str
-    """Of a call, its arguments."""
+    """The arguments of a call, or the content of a result."""
 
 
 class BlockWire(Wire):
-    """A wire whose messages are lists of blocks: calls, results, text and the rest stand side by side.
+    """A wire whose messages are lists of blocks: calls, results, text and other blocks side by side.
 
-    A concrete wire says how one block is read and written; how blocks are taken out of messages, moved and put together
-    again is written here once.
+    A concrete wire says how one block is read and written. How blocks are taken out of messages, moved and put together
+    again is written here, once.
     """
 
     bundled = True
 
     field = "content"
-    """Where a message has its blocks."""
+    """The field of a message that has its blocks."""
 
     roles: ClassVar[Mapping[Any, str]] = {"user": "user", "assistant": "assistant"}
     model = "assistant"
-    """What the role of the model is called."""
+    """The name of the model's role."""
 
     call_fields: Fields
     result_fields: Fields
@@ -59,15 +59,15 @@ class BlockWire(Wire):
         return blocks
 
     def own_name(self, block: Any, field: str) -> str:
-        """Return `field` as this block writes it."""
+        """Return the name that this block uses for `field`."""
         return field
 
     def _open(self, block: Any, fields: Fields, index: int | None = None) -> Any:
-        """Return what has the fields of a call or a result: the block, or what it holds."""
+        """Return the object with the fields of a call or result: the block itself, or its `holder`."""
         return inner(block, self.own_name(block, fields.holder), index, self.field) if fields.holder else block
 
     def rewrite(self, block: Any, fields: Fields, new: Mapping[str, Any]) -> Any:
-        """Return a call or a result with those of `new` that are not `None`."""
+        """Return a call or result with the fields in `new` that are not `None`."""
         changes = {name: value for name, value in new.items() if value is not None}
         if not fields.holder:
             return put(block, **changes)
@@ -92,19 +92,19 @@ class BlockWire(Wire):
         """Return the result that `block` holds."""
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a call block with `edit` done to it."""
+        """Return a call block with `edit` applied."""
         _, call_id, name, arguments = self.call_fields
         return self.rewrite(block, self.call_fields, {call_id: edit.id, name: edit.name, arguments: edit.arguments})
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a result block with `edit` done to it."""
+        """Return a result block with `edit` applied."""
         _, call_id, _, content = self.result_fields
         said = self.content_after(edit, get(self._open(block, self.result_fields), content))
         return self.rewrite(block, self.result_fields, {call_id: edit.id, content: said})
 
     @abstractmethod
     def make_result(self, piece: Piece) -> Any:
-        """Return a new result block for the call of `piece`, saying its text."""
+        """Return a new result block with the text of `piece`, for its call."""
 
     def make_text(self, role: str, text: str) -> Any:
         """Return a new text block."""
@@ -115,7 +115,7 @@ class BlockWire(Wire):
         return {"role": self.model if role == "assistant" else role, self.field: list(blocks)}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other blocks, all else kept."""
+        """Return `message` with other blocks and everything else kept."""
         return put(message, **{self.field: list(blocks)})
 
     # What follows from these
@@ -141,14 +141,14 @@ class BlockWire(Wire):
         return View(role, tuple(calls), tuple(results), signed, empty, loose)
 
     def tell(self, message: Any, telling: Telling) -> None:
-        """Tell the blocks of `message` that are neither calls nor results."""
+        """Add the words of the blocks of `message` that are neither calls nor results."""
         beside = {CALL, RESULT} if self.role(message, None) == "assistant" else {RESULT}
         for block in self.blocks(message):
             if self.kind(block) not in beside:
                 self.tell_block(block, telling)
 
     def tell_document(self, content: Any, telling: Telling) -> None:
-        """Tell a document that is text, or blocks of text and images."""
+        """Add the words of a document: a text, or blocks of text and images."""
         for block in content if is_list(content) else [content]:
             text = block if isinstance(block, str) else get(block, "text")
             if isinstance(text, str):
@@ -158,7 +158,7 @@ class BlockWire(Wire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What repairs the blocks of a message: their order, and what is left out."""
+        """The repairs of the blocks of one message: reordering them, and leaving some out."""
         return {
             "blank-text": self._without_blank_text,
             "results-not-first": self._results_first,
@@ -166,7 +166,7 @@ class BlockWire(Wire):
         }
 
     def _without_blank_text(self, message: Any, view: View) -> Any:
-        """Leave out text blocks that say nothing."""
+        """Leave out blank text blocks."""
         if not view.loose:
             return message
         return self._with_some(
@@ -175,7 +175,7 @@ class BlockWire(Wire):
         )
 
     def _with_some(self, message: Any, wanted: Callable[[Any], bool]) -> Any:
-        """Return `message` with the blocks that are `wanted`; itself if all are."""
+        """Return `message` with only the `wanted` blocks; the same object if all are wanted."""
         blocks = self.blocks(message)
         kept = [block for block in blocks if wanted(block)]
         return message if len(kept) == len(blocks) else self.with_blocks(message, kept)
@@ -187,7 +187,7 @@ class BlockWire(Wire):
         return self._in_order(message, sorted(self.blocks(message), key=lambda block: self.kind(block) != RESULT))
 
     def _calls_last(self, message: Any, view: View) -> Any:
-        """Put what the model said or showed behind its first call before it."""
+        """Move what the model said or showed after its first call in front of the call."""
         if not view.calls:
             return message
         blocks = self.blocks(message)
@@ -198,7 +198,7 @@ class BlockWire(Wire):
         return self._in_order(message, [blocks[place] for place in order])
 
     def with_results(self, message: Any, view: View, change: Callable[[Any], Any]) -> Any:
-        """Return `message` with each of its results changed; itself where `change` returns them as they are."""
+        """Return `message` with each result changed; the same object if `change` returns them unchanged."""
         if not view.results:
             return message
         blocks = [change(block) if self.kind(block) == RESULT else block for block in self.blocks(message)]
@@ -209,7 +209,7 @@ class BlockWire(Wire):
         return message if same else self.with_blocks(message, blocks)
 
     def steps(self, message: Any) -> list[Any]:
-        """Return a model's message that holds results as one message for each step: calls, results, calls."""
+        """Split a model's message that holds results into one message for each step: calls, results, calls."""
         steps: list[Any] = []
         for is_result, run in groupby(self.blocks(message), key=lambda block: self.kind(block) == RESULT):
             blocks = list(run)
@@ -217,12 +217,12 @@ class BlockWire(Wire):
         return steps
 
     def show_media(self, media: Sequence[tuple[str, Sequence[Any]]]) -> Any:
-        """Return a user message that shows media, each behind a text that says where they come from."""
+        """Return a user message that shows media, each after a text that says where they come from."""
         blocks = [block for text, shown in media for block in (self.make_text("user", text), *shown)]
         return self.make_message("user", blocks)
 
     def begins_step(self, message: Any) -> bool:
-        """Return whether a message holds text or thought: behind a call these begin another step."""
+        """Return whether a message holds text or thinking, which begins another step if it follows a call."""
         for block in self.blocks(message):
             kind = self.kind(block)
             if kind == THINKING or (kind == TEXT and self.block_text(block).strip()):
@@ -245,7 +245,7 @@ class BlockWire(Wire):
         return changed if changed is message or self.blocks(changed) else None
 
     def with_text(self, message: Any, text: str) -> Any:
-        """Return `message` with one text block in place of all of them."""
+        """Return `message` with one text block in place of all its text blocks."""
         blocks, role = list(self.blocks(message)), self.role(message, None)
         places = [place for place, block in enumerate(blocks) if self.kind(block) == TEXT]
         first = places[0] if places else len(blocks)
@@ -265,7 +265,7 @@ class BlockWire(Wire):
         return self._map(message, change)
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        """Return `message` without its results, those in `texts` as user text."""
+        """Return `message` without its results; those in `texts` become user text."""
         role = self.role(message, None)
 
         def change(block: Any, kind: str, position: int) -> Any:
@@ -285,7 +285,7 @@ class BlockWire(Wire):
         carriers: list[Any] = []
         start = 0
         while start < len(pieces):
-            # How many results from here on their message holds as they are to stand, and nothing else?
+            # How many results from here on are all that their message holds, in this very order?
             message = pieces[start].message
             blocks = () if message is None else self.blocks(message)
             run = pieces[start : start + len(blocks)]
@@ -302,7 +302,7 @@ class BlockWire(Wire):
         return carriers
 
     def _carrier(self, pieces: Sequence[Piece]) -> Any:
-        """Return one message with these results; it keeps what else the first real one's message says."""
+        """Return one message with these results; it keeps the other content of the first real result's message."""
         messages = {id(piece.message): piece.message for piece in pieces if piece.message is not None}
         found = {
             key: [block for block in self.blocks(message) if self.kind(block) == RESULT]
@@ -316,7 +316,7 @@ class BlockWire(Wire):
         return self.make_message("user", blocks) if first is None else self.with_blocks(first, blocks)
 
     def _map(self, message: Any, change: Callable[[Any, str, int], Any]) -> Any:
-        """Return `message` with each block replaced by `change(block, kind, position)`, `None` removing it."""
+        """Return `message` with each block replaced by `change(block, kind, position)`; `None` removes the block."""
         counts = {CALL: 0, RESULT: 0}
         blocks: list[Any] = []
         for block in self.blocks(message):

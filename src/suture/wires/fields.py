@@ -1,4 +1,4 @@
-"""Reading and copying the user's own objects, dicts and the SDKs' objects alike, without importing an SDK."""
+"""Readers and copiers of the user's objects, whether dicts or SDK objects, without importing an SDK."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,7 +14,7 @@ from suture.messages import check_plain
 
 
 def is_map(thing: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether `thing` is a mapping, of names as JSON has them."""
+    """Return whether `thing` is a mapping with string keys, as in JSON."""
     return isinstance(thing, dict) or isinstance(thing, Mapping)  # noqa: SIM101 - the first is far cheaper
 
 
@@ -31,18 +31,18 @@ def get(thing: Any, name: str) -> Any:
 
 
 def word(thing: Any, name: str) -> str | None:
-    """Return the field `name`, which names a kind; what is no text is told as its type, and fits nothing."""
+    """Return the field `name`, which names a kind; for a value that is not a text, its type, which matches no kind."""
     value = get(thing, name)
     return value if value is None or isinstance(value, str) else f"<{type(value).__name__}>"
 
 
 def has(thing: Any, name: str) -> bool:
-    """Return whether the field `name` is there, even if it holds nothing."""
+    """Return whether the field `name` exists, even if it is `None`."""
     return name in thing if is_map(thing) else hasattr(thing, name)
 
 
 def put(thing: Any, **fields: Any) -> Any:
-    """Return a shallow copy of `thing` with `fields` set: a dict of a mapping, an object of its own type."""
+    """Return a shallow copy of `thing` with `fields` set: a dict for a mapping, else an object of the same type."""
     if is_map(thing):
         return {**thing, **fields}
     copier = getattr(thing, "model_copy", None)
@@ -54,27 +54,27 @@ def put(thing: Any, **fields: Any) -> Any:
         twin = copy(thing)
         for name, value in fields.items():
             setattr(twin, name, value)
-    except (AttributeError, TypeError) as error:  # a frozen object, or one that no copy can be made of
+    except (AttributeError, TypeError) as error:  # a frozen object, or one that cannot be copied
         raise InputError(f"a {type(thing).__name__} cannot be changed: {error}") from None
     return twin
 
 
 _SIMPLE = frozenset((str, int, float, bool, dict))
 _DEPTH = 6
-"""How many levels of objects an outline shows; no SDK has as many."""
+"""How many levels of objects an outline shows; no SDK nests them as deep."""
 
 
 @cache
 def _field_names(kind: type) -> Mapping[str, str] | None:
-    """Return what the fields of a pydantic model are called on the wire; `None` for another class."""
+    """Return the names of a pydantic model's fields on the wire; `None` for any other class."""
     fields: Any = getattr(kind, "model_fields", None)
     return {name: field.alias or name for name, field in fields.items()} if isinstance(fields, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 def outline(thing: Any, depth: int = 0) -> Any:
-    """Return a dict that looks like an SDK's object, for a glance; what holds no such object is returned as it is.
+    """Return an SDK's object as a dict, for a glance; anything that contains no such object is returned unchanged.
 
-    Fields that hold nothing are left out. What a call is given, and whatever else is plain, is shared with the object.
+    Fields that are `None` are left out. The arguments of a call, and other plain values, are shared with the object.
 
     >>> message = {"role": "user", "content": "hi"}
     >>> outline(message) is message
@@ -110,7 +110,7 @@ def given(**fields: Any) -> dict[str, Any]:
 
 
 def without(thing: Any, name: str) -> Any:
-    """Return a shallow copy of `thing` without the field `name`; an object's is `None`, and an SDK does not send it."""
+    """Return a shallow copy of `thing` without the field `name`; on an object it becomes `None`, which SDKs omit."""
     if is_map(thing):
         return {key: value for key, value in thing.items() if key != name}
     twin = put(thing, **{name: None})
@@ -133,7 +133,7 @@ def text_of(thing: Any, name: str, index: int | None = None, path: str = "") -> 
 
 
 def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
-    """Return `value` as a sequence of things with fields; raise `InputError` if it is none."""
+    """Return `value` as a sequence of mappings or objects; raise `InputError` if it is not one."""
     if not is_list(value):
         raise InputError(f"expected a list, found {_type(value)}", index=index, path=path)
     for place, item in enumerate(value):
@@ -143,13 +143,13 @@ def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
 
 
 def list_of(thing: Any, name: str, index: int | None = None, path: str = "") -> Sequence[Any]:
-    """Return the list of things with fields in the field `name`, an empty one if it is absent or null."""
+    """Return the list of mappings or objects in the field `name`; an empty one if it is absent or null."""
     value = get(thing, name)
     return () if value is None else listed(value, index, f"{path}.{name}" if path else name)
 
 
 def map_of(thing: Any, name: str) -> Mapping[str, Any]:
-    """Return the object in the field `name`, an empty one if there is none."""
+    """Return the mapping in the field `name`; an empty one if there is none."""
     value = thing.get(name) if is_map(thing) else None
     return value if is_map(value) else {}
 
@@ -170,7 +170,7 @@ def expect(value: Any, kind: Any, wanted: str, path: str) -> Any:
 
 
 def argument_text(thing: Any, index: int | None, path: str = "") -> Any:
-    """Return the field `arguments`: a text, or whatever else stands there; text that is none is refused."""
+    """Return the field `arguments`, a text or any other value; refuse what JSON cannot carry."""
     value = get(thing, "arguments")
     if index is not None and value is not None and not (isinstance(value, str) and value.isascii()):
         check_value(value, index, f"{path}.arguments" if path else "arguments")
@@ -178,7 +178,7 @@ def argument_text(thing: Any, index: int | None, path: str = "") -> Any:
 
 
 def typed(value: Any, index: int | None, path: str, foreign: Collection[str] = ()) -> Sequence[Any]:
-    """Return a list of parts that each say their type; raise `InputError` if one does not, or is of another wire."""
+    """Return a list of parts; raise `InputError` if one has no type, or one of another wire."""
     parts = listed(value, index, path)
     for place, part in enumerate(parts):
         kind = get(part, "type")
@@ -203,11 +203,11 @@ def inner(thing: Any, name: str, index: int | None, path: str = "") -> Any:
 
 
 class SurrogateError(InputError):
-    """A text holds half of a surrogate pair: it cannot be sent as it is."""
+    """A text holds a lone surrogate, so it cannot be sent unchanged."""
 
 
 def check_value(value: Any, index: int | None, path: str) -> None:
-    """Raise `InputError` if a user's value cannot be JSON: cyclic, too deep, not a number, no text."""
+    """Raise `InputError` if a user's value cannot be JSON: cyclic, too deep, NaN, a lone surrogate."""
     try:
         check_plain(outline(value), index=index, path=path, foreign=True)
     except InputError as error:
@@ -245,7 +245,7 @@ def _type(value: Any) -> str:
 
 
 def argument_json(arguments: Any) -> str:
-    """Return the arguments of a call as JSON text: text as it is, complete or not; absent ones are an empty object.
+    """Return the arguments of a call as JSON text. A text is returned as it is, even if incomplete; `None` gives `{}`.
 
     >>> argument_json({"q": 1}), argument_json('{"q": '), argument_json(None)
     ('{"q":1}', '{"q": ', '{}')
@@ -256,19 +256,19 @@ def argument_json(arguments: Any) -> str:
 
 
 class _Object(msgspec.Struct, gc=False):
-    """An empty struct: decoding into it validates a JSON object and builds nothing."""
+    """An empty struct: decoding into it validates a JSON object without building it."""
 
 
-# An escaped backslash, a whole pair, or, as the one that is captured, half of a pair.
+# An escaped backslash, a whole pair, or (the captured group) half of a pair.
 _ESCAPE = r"\\\\|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})"
 decode_object: Callable[[Any], Any] = msgspec.json.Decoder(_Object).decode
-"""Read the text of a JSON object and build nothing; raise one of `NO_OBJECT` where it is none."""
+"""Validate the text of a JSON object without building it; raise one of `NO_OBJECT` if it is not one."""
 _decode: Callable[[Any], Any] = msgspec.json.Decoder().decode
 NO_OBJECT = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what JSON text says; `None` if it is none."""
+    """Return the value of a JSON text; `None` if it is not valid."""
     try:
         return _decode(text)
     except NO_OBJECT:
@@ -276,7 +276,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def without_lone_escapes(text: str) -> str:
-    r"""Return the text of an object with each escaped half of a surrogate pair replaced by U+FFFD.
+    r"""Return the text of a JSON object with each escaped lone surrogate replaced by U+FFFD.
 
     >>> without_lone_escapes('{"q": "caf' + chr(92) + 'ud83d"}') == '{"q": "caf' + chr(92) + 'ufffd"}'
     True
@@ -291,16 +291,16 @@ def is_object_text(text: str) -> bool:
     (True, False, False)
     """
     try:
-        decode_object(str.__str__(text))  # msgspec reads no subclass of str
+        decode_object(str.__str__(text))  # msgspec does not read subclasses of str
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        # A lone surrogate is no ground to throw a call's arguments away.
+        # A lone surrogate is no reason to throw a call's arguments away.
         mended = without_lone_escapes(replace_surrogates(text)) if "\\u" in text else text
         return mended != text and is_object_text(mended)
     return True
 
 
 def sound_arguments(arguments: Any, *, as_text: bool) -> Any:
-    """Return `arguments` as an object, or as the text of one; what is none becomes an empty one.
+    """Return `arguments` as an object, or as the JSON text of one; anything else becomes an empty object.
 
     >>> sound_arguments({"q": 1}, as_text=True), sound_arguments('{"q": 1}', as_text=False)
     ('{"q":1}', {'q': 1})
@@ -319,7 +319,7 @@ def sound_arguments(arguments: Any, *, as_text: bool) -> Any:
         return {}
     try:
         return msgspec.json.decode(str.__str__(arguments))
-    except msgspec.MsgspecError:  # a lone surrogate or a number out of range: nothing that could be sent
+    except msgspec.MsgspecError:  # a lone surrogate or a number out of range, which cannot be sent
         return {}
 
 
@@ -334,7 +334,7 @@ def says_nothing(content: Any) -> bool:
 
 
 def is_blank(content: Any) -> bool:
-    """Return whether content is nothing but texts without a word."""
+    """Return whether content is nothing but blank texts."""
     if isinstance(content, str):
         return content.isspace()
     texts = [get(part, "text") if word(part, "type") in _TEXTS else None for part in content or ()]
@@ -342,7 +342,7 @@ def is_blank(content: Any) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as compact JSON text; what JSON cannot hold is told by its `repr`. Never raises."""
+    """Return `value` as compact JSON text, or its `repr` if JSON cannot hold it. Never raises."""
     try:
         return msgspec.json.encode(value, enc_hook=repr).decode()
     except (TypeError, ValueError, RecursionError):  # a lone surrogate, a strange key, a cycle

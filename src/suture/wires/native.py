@@ -1,4 +1,4 @@
-"""Suture's own messages: `Message` in the shape of a chat, `AgenticMessage` made of content blocks."""
+"""The wires of Suture's own messages: `Message`, the chat shape, and `AgenticMessage`, made of content blocks."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +14,11 @@ from suture.wires.parts import MEDIA_PARTS, RawPart, Telling, as_block, as_part,
 from suture.wires.wire import CALLED, SAID, THOUGHT, ChatWire, ItemWire, gather
 
 _CUT = frozenset(("length", "content_filter"))
-"""Why a reply ends where it was broken off."""
+"""The finish reasons of a reply that was cut off."""
 
 
 class NativeWire(ChatWire):
-    """What the wires of Suture's own two message types have in common."""
+    """The common part of the wires of Suture's two message types."""
 
     text_arguments = True
     native = True
@@ -27,24 +27,24 @@ class NativeWire(ChatWire):
     article = "a"
 
     def check(self, message: Any, index: int | None = None) -> None:
-        """Raise `InputError` if `message` is none of this wire."""
+        """Raise `InputError` if `message` is not of this wire's type."""
         if not isinstance(message, self.message_type):
             expected = f"{self.article} {self.message_type.__name__}"
             raise self.fault(index, "", f"expected {expected}, found {message.__class__.__name__}")
 
     def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is one: its type says so."""
+        """Return whether `message` has this wire's type."""
         return isinstance(message, self.message_type)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
         return message.extra
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        """Return `message` with `extra` attached as well."""
+        """Return `message` with `extra` added to its own."""
         return replace(message, extra={**message.extra, **extra}) if extra else message
 
     def compacted_by(self, message: Any) -> str:
-        """Return whose own compaction is among what a codec kept as it came: `anthropic.block` is Anthropic's."""
+        """Return whose compaction is among the blocks that a codec kept unchanged: `anthropic.block` is Anthropic's."""
         is_chat = isinstance(message, own.Message)
         for part in message.assistant_gen_multi_content if is_chat else message.content_blocks:
             if isinstance(part, own.Opaque):
@@ -61,7 +61,7 @@ class NativeWire(ChatWire):
 
     @abstractmethod
     def pieces(self, message: Any) -> list[own.Delta]:
-        """Return what an assistant message says and calls, piece by piece."""
+        """Return the texts, reasoning and calls of an assistant message as pieces of a stream."""
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         return message.__class__ is self.message_type and message.role == "assistant"
@@ -86,7 +86,7 @@ class NativeWire(ChatWire):
 
 
 def _with_kind(extra: Mapping[str, Any], call: values.Call) -> Mapping[str, Any]:
-    """Return `extra` with the kind of a call that is no function's, so that its result is written in that form."""
+    """Return `extra` with the kind of a call that is not a function call, so that its result gets that form."""
     return {**extra, values.KIND: call.kind} if call.kind else extra
 
 
@@ -121,7 +121,7 @@ class MessageWire(ItemWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
-        # Each call has its result right behind it, and those are quicker to read.
+        # If each call is directly followed by its result, reading is quicker.
         return [message.tool_call_id for message in values.iterate(messages, start, stop) if message.role == "tool"]
 
     def view(self, message: Any, index: int | None = None) -> values.View:
@@ -148,11 +148,11 @@ class MessageWire(ItemWire, NativeWire):
         return "\n".join(texts), len(texts) == len(result.content)
 
     def result_parts(self, result: values.Result) -> tuple[own.Part, ...]:
-        """Return the text of a result, if it has one, and its parts as they are."""
+        """Return the text of a result, if it has one, and its parts unchanged."""
         return _as_parts(result.content)
 
     def tell(self, message: Any, telling: Telling) -> None:
-        """Tell what `message` says beside its calls, and beside the result that it is."""
+        """Add the words of `message` except those of its calls and of the result that it is."""
         telling.say(message.reasoning_content)
         if message.role != "tool":
             telling.say(message.content)
@@ -189,7 +189,7 @@ class MessageWire(ItemWire, NativeWire):
         return changed if kept or message.content or message.tool_calls else None
 
     def with_text(self, message: Any, text: str) -> Any:
-        """Return `message` with `text` as its content, and its media."""
+        """Return `message` with `text` as its content, and with its media kept."""
         fields = {
             name: tuple([part for part in getattr(message, name) if not isinstance(part, own.TextPart)])
             for name in ("user_input_multi_content", "assistant_gen_multi_content")
@@ -210,7 +210,7 @@ class MessageWire(ItemWire, NativeWire):
         return own.Message.user(content)
 
     def result(self, call: values.Call, result: own.ToolResult) -> own.Message:
-        """Return the tool message that answers `call`: one text if its parts are nothing else."""
+        """Return the tool message that answers `call`; parts that are only texts become one text."""
         parts = result.parts
         plain = _only_texts(parts)
         return own.Message(
@@ -260,7 +260,7 @@ def _call(call: own.ToolCall) -> values.Call:
 
 
 def _content_of(message: own.Message) -> str | tuple[Any, ...]:
-    """Return what a tool message holds: its text, or its text, if it has one, and its parts."""
+    """Return the content of a tool message: its text, or its text (if any) and its parts."""
     content, parts = message.content, message.user_input_multi_content
     if not parts:
         return content
@@ -274,7 +274,7 @@ def _as_parts(content: str | tuple[Any, ...]) -> tuple[own.Part, ...]:
 
 
 def _only_texts(parts: Sequence[own.Part]) -> bool:
-    """Return whether `parts` are texts with nothing attached to them, so that one text says the same."""
+    """Return whether `parts` are texts with nothing attached, so that one text can replace them."""
     if len(parts) == 1:
         return type(parts[0]) is own.TextPart and not parts[0].extra
     return all(type(part) is own.TextPart and not part.extra for part in parts)
@@ -295,7 +295,7 @@ def _texts(message: own.Message) -> list[str]:
 
 
 def _begins(text: Any) -> bool:
-    """Return whether a text of the model's begins, where one that was split, to cite or to sign it, goes on."""
+    """Return whether a text begins here, rather than continuing one that was split for citations or a signature."""
     return any(isinstance(kept, Mapping) and values.ITEM in kept for kept in text.extra.values())
 
 
@@ -312,7 +312,7 @@ def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
 
 
 def _write_content(message: own.Message, parts: Sequence[own.Part]) -> dict[str, Any]:
-    """Return the fields of a tool message that says `parts`: texts are its content where they can be."""
+    """Return the fields of a tool message with these parts; texts become its content if possible."""
     content, old = message.content, message.user_input_multi_content
     if same_parts(parts, _as_parts(_content_of(message))):
         return {}
@@ -370,7 +370,7 @@ class AgenticWire(BlockWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
-        # Each call has its result right behind it, alone in its message, and those are quicker to read.
+        # If each call is directly followed by its result, alone in a message, reading is quicker.
         return [
             blocks[0].call_id
             for message in values.iterate(messages, start, stop)
@@ -414,12 +414,12 @@ class AgenticWire(BlockWire, NativeWire):
         return "\n".join(texts), len(texts) == len(content)
 
     def result_parts(self, result: values.Result) -> tuple[own.Part, ...] | None:
-        """Return the content of a result as parts; tools that were found are no content."""
+        """Return the content of a result as parts; tools found by a search do not count as content."""
         content = result.content
         return None if isinstance(content, own.ToolSearchResult) else tuple([as_part(block) for block in content])
 
     def tell_block(self, block: Any, telling: Telling) -> None:
-        """Tell one block; what the model made is media, too."""
+        """Add the words of one block; what the model made counts as media, too."""
         if block.__class__ in _MADE:
             telling.media += 1
         else:
@@ -462,7 +462,7 @@ class AgenticWire(BlockWire, NativeWire):
         return own.AgenticMessage("user", tuple([as_block(part) for part in part_list(content)]))
 
     def result(self, call: values.Call, result: own.ToolResult) -> own.AgenticMessage:
-        """Return the user message that holds the result of `call`: tools found, if that is all, or content."""
+        """Return the user message with the result of `call`: the tools found if there is nothing else, or content."""
         parts, extra = result.parts, _with_kind(result.extra, call)
         if len(parts) == 1 and isinstance(parts[0], own.ToolSearchPart) and not result.is_error:
             found = own.ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **extra})
@@ -472,7 +472,7 @@ class AgenticWire(BlockWire, NativeWire):
         return own.AgenticMessage("user", (made,))
 
     def join(self, deltas: Sequence[own.Delta]) -> own.AgenticMessage | None:
-        """Return the assistant message that these pieces make; its blocks stand as they were begun."""
+        """Return the assistant message that these pieces make; its blocks are in the order in which they began."""
         reply = gather(deltas)
         if not reply.runs:
             return None

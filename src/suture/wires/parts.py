@@ -1,4 +1,4 @@
-"""What messages hold: native parts, the content of results as each wire writes it, and the words that a model reads."""
+"""The contents of messages: native parts, the content of results on each wire, and the words that a model reads."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +19,11 @@ _KINDS: Mapping[str, tuple[Any, Any, Any]] = {
     "video": (native.VideoPart, native.UserInputVideo, native.AssistantGenVideo),
     "file": (native.FilePart, native.UserInputFile, None),
 }
-"""What text and media are natively: a part, a block for the model, and a block that the model made."""
+"""The native classes of text and media: the part, the block for the model, and the block that the model made."""
 MEDIA: Mapping[Any, str] = {
     kind: name for name, kinds in _KINDS.items() if name != "text" for kind in kinds if kind is not None
 }
-"""The parts and blocks that are not text, and which medium they hold."""
+"""The medium that each part or block holds that is not text."""
 USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: block for part, block, _ in _KINDS.values()}
 MODEL_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: made for part, _, made in _KINDS.values() if made}
 MEDIA_PARTS = (native.ImagePart, native.AudioPart, native.VideoPart, native.FilePart)
@@ -33,7 +33,7 @@ _PARTS: Mapping[Any, Callable[..., Any]] = {block: part for part, block in USER_
 class RawPart(native.Opaque):
     """A part or block of another wire in a list of native parts: `raw` is the user's own object, untouched.
 
-    It is no value to keep or to send: only the wire that made it can write it.
+    It cannot be stored or sent: only the wire that made it can write it.
 
     >>> RawPart({"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}).raw["type"]
     'image_url'
@@ -42,7 +42,7 @@ class RawPart(native.Opaque):
     data: Any
 
     def __post_init__(self) -> None:
-        """Take anything, and leave it as it is."""
+        """Accept any object unchecked."""
 
     @property
     def raw(self) -> Any:
@@ -51,29 +51,29 @@ class RawPart(native.Opaque):
 
     @property
     def type(self) -> str:
-        """The type that the object says it has; the empty string if it says none."""
+        """The `type` of the object; the empty string if it has none."""
         return word(self.data, "type") or ""
 
     @property
     def index(self) -> int | None:
-        """Nothing: the object is another wire's."""
+        """`None`: the object is of another wire."""
         return None
 
     @property
     def extra(self) -> Mapping[str, Any]:
-        """Nothing: what is attached to the object is in the object."""
+        """Empty: whatever is attached to the object is inside it."""
         return NO_EXTRA
 
 
 def part_list(content: Any) -> Sequence[Any]:
-    """Return `content` if it is a sequence of parts, and no text; raise `InputError` if it is something else."""
+    """Return `content` if it is a sequence of parts; raise `InputError` for anything else, such as a text."""
     if not isinstance(content, Sequence) or isinstance(content, str | bytes):
         raise InputError(f"expected a text or a list of parts, found {type(content).__name__}", path="content")
     return content  # pyright: ignore[reportUnknownVariableType]
 
 
 def in_words(part: native.Part) -> str:
-    """Return `part` as text; of media that is where they are, or what."""
+    """Return `part` as text; for media, their address or what they are."""
     if isinstance(part, native.TextPart | native.ReasoningPart):
         return part.text
     if isinstance(part, native.ToolSearchPart):
@@ -84,26 +84,26 @@ def in_words(part: native.Part) -> str:
 
 
 class Data(Struct, frozen=True):
-    """What a block of media holds itself, rather than where it is."""
+    """Media that are in a block themselves, rather than their address."""
 
     mime_type: str
     base64: str
 
     @property
     def url(self) -> str:
-        """It as a data URL."""
+        """The media as a data URL."""
         return f"data:{self.mime_type};base64,{self.base64}"
 
 
 def data_of(block: Any, default: str = "application/octet-stream") -> Data | None:
-    """Return what a block of media holds; `None` if it only says where that is."""
+    """Return the data of a media block; `None` if it only has an address."""
     if block.base64_data:
         return Data(block.mime_type or default, block.base64_data)
     return split_data_url(block.url, block.mime_type or default)
 
 
 def split_data_url(url: str, default: str = "application/octet-stream") -> Data | None:
-    """Return what a data URL holds; `None` of any other address."""
+    """Return the data of a data URL; `None` for any other URL."""
     head, found, data = url.partition(";base64,")
     if not found or not head.startswith("data:"):
         return None
@@ -111,13 +111,13 @@ def split_data_url(url: str, default: str = "application/octet-stream") -> Data 
 
 
 def media_in_words(block: Any, default: str = "media") -> str:
-    """Return where media are, or what: what takes their place where a format cannot hold them."""
+    """Return the address of media, or what they are: a text for formats that cannot hold them."""
     where = "" if block.url.startswith("data:") else block.url
     return where or getattr(block, "name", "") or f"({block.mime_type or default})"
 
 
 def as_block(part: Any) -> Any:
-    """Return a part as the content block that says the same; anything else as it is."""
+    """Return a part as the equivalent content block; anything else unchanged."""
     kind = USER_BLOCKS.get(part.__class__)
     if kind is not None:
         return kind(**asdict(part))
@@ -127,7 +127,7 @@ def as_block(part: Any) -> Any:
 
 
 def as_part(block: Any) -> native.Part:
-    """Return a content block of a result as the part that says the same; one that has none, wrapped."""
+    """Return a content block of a result as the equivalent part, or wrapped if there is none."""
     kind = _PARTS.get(block.__class__)
     if kind is not None:
         return kind(**asdict(block))
@@ -135,7 +135,7 @@ def as_part(block: Any) -> native.Part:
 
 
 def plain(thing: Any) -> Any:
-    """Return `thing` as plain dicts and lists, itself if it is that; raise `InputError` if it cannot be.
+    """Return `thing` as plain dicts and lists (the same object if it is plain); raise `InputError` if that fails.
 
     >>> from types import SimpleNamespace
     >>> plain(SimpleNamespace(role="user", content=[SimpleNamespace(type="text", text="hi")]))
@@ -154,7 +154,7 @@ def plain(thing: Any) -> Any:
 
 
 def _rebuilt(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
-    """Return `thing` with each object in it made a dict; one that holds itself stays, to be refused."""
+    """Return `thing` with each object in it turned into a dict; a cyclic one is kept, to be refused later."""
     if isinstance(thing, str):
         return str.__str__(thing)
     if thing is None or isinstance(thing, int | float | bytes | type):
@@ -180,11 +180,11 @@ def _taken_apart(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
 class Form(Struct, frozen=True):
     """How a wire writes the content of a result.
 
-    `find` returns the text that a block says, `None` of a block that is no text. `make` returns the block of a text.
-    `media` returns a native part in the wire's form, where it has one. `lone`: a text may stand without a block.
+    `find` returns the text of a block, `None` if it is not a text block. `make` returns the block for a text. `media`
+    returns a native part in the wire's form, if there is one. `lone`: content may be a plain text without a block.
 
-    What is put together keeps as much of what was there as it can: content that says the same stays the very same, and
-    a text that was changed keeps its own block.
+    Content is changed as little as possible: equal content stays the same object, and a changed text keeps the other
+    fields of its block.
 
     >>> from suture.messages import TextPart
     >>> form = Form(typed_text("text"), text_block("text"))
@@ -200,11 +200,11 @@ class Form(Struct, frozen=True):
     lone: bool = True
 
     def write_text(self, text: str) -> Any:
-        """Return the content that says `text` and nothing else."""
+        """Return content that is only `text`."""
         return text if self.lone else [self.make(text)]
 
     def split(self, content: Any) -> tuple[native.Part, ...] | None:
-        """Return content as parts: texts as native ones, all else as it is; `None` if it is no list of blocks."""
+        """Return content as parts: texts as native ones, other blocks unchanged; `None` if it is no list of blocks."""
         if content is None or isinstance(content, str):
             return (native.TextPart(content),) if content else ()
         if not is_list(content):
@@ -213,10 +213,10 @@ class Form(Struct, frozen=True):
         return tuple([RawPart(block) if text is None else native.TextPart(text) for block, text in texts])
 
     def join(self, parts: Sequence[native.Part], content: Any) -> Any:
-        """Return the content that says `parts` in the place of `content`."""
+        """Return the content for `parts`, which replaces `content`."""
         if same_parts(parts, self.split(content)):
             return content
-        # With as many texts as before, each takes its block over.
+        # If there are as many texts as before, each keeps its block.
         old = [block for block in content if self.find(block) is not None] if is_list(content) else []
         own = iter(old if len(old) == sum(isinstance(part, native.TextPart) for part in parts) else ())
         blocks = [self._write(part, next(own, None) if isinstance(part, native.TextPart) else None) for part in parts]
@@ -227,7 +227,7 @@ class Form(Struct, frozen=True):
         return blocks
 
     def _write(self, part: native.Part, own: Any) -> Any:
-        """Return the block of `part`, in its `own` block where it has one."""
+        """Return the block for `part`, based on its `own` block if it has one."""
         if isinstance(part, RawPart):
             return part.raw
         if isinstance(part, native.TextPart) and own is not None:
@@ -253,7 +253,7 @@ def typed_text(*types: str) -> Callable[[Any], str | None]:
 
 
 def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - the field's name
-    """Return a function that makes a text a block of this type.
+    """Return a function that turns a text into a block of this type.
 
     >>> text_block("input_text")("hi")
     {'type': 'input_text', 'text': 'hi'}
@@ -266,7 +266,7 @@ def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - th
 
 
 def same_parts(parts: Sequence[native.Part], others: Sequence[native.Part] | None) -> bool:
-    """Return whether both are the same parts: wrapped objects the very same, all else equal."""
+    """Return whether the parts are the same: wrapped objects identical, all others equal."""
     if others is None or len(parts) != len(others):
         return False
     return all(
@@ -278,7 +278,7 @@ def same_parts(parts: Sequence[native.Part], others: Sequence[native.Part] | Non
 _LONG = 256
 _DEEPEST = 100
 _DATA_URL = r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*,"
-# One run, or lines as MIME and PEM wrap them. Possessive: one pass, whatever the text.
+# One run, or lines wrapped as in MIME and PEM. Possessive quantifiers: one pass, whatever the text.
 _BASE64 = r"(?:[A-Za-z0-9+/_-]{60,}+\r?+\n?+)*+[A-Za-z0-9+/_-]*+={0,2}\s*+"
 _SEALED = re.compile("signature|encrypted|redacted", re.IGNORECASE)
 _OWN = frozenset(("extra", "index"))
@@ -286,7 +286,7 @@ _NOTHING: Any = object()
 
 
 class Words(NamedTuple):
-    """What a model reads of one message: its role and its texts in order, and how many media it carries.
+    """What a model reads of one message: its role, its texts in order, and how many media it has.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").words({"role": "user", "content": "hi"})
@@ -298,10 +298,10 @@ class Words(NamedTuple):
 
 
 class Telling:
-    """The words of a message while they are gathered.
+    """Collects the words of a message.
 
-    A shape that nobody here knows is told as JSON, without what is no text in it: payloads (base64, data URLs, bytes)
-    are media, signatures and encrypted content are nothing at all.
+    An unknown shape is added as JSON, without its parts that are not text: payloads (base64, data URLs, bytes) count
+    as media; signatures and encrypted content do not count.
 
     >>> telling = Telling("user")
     >>> telling.say("hi")
@@ -317,11 +317,11 @@ class Telling:
         self.media = 0
 
     def words(self) -> Words:
-        """Return what was told."""
+        """Return the words collected so far."""
         return Words(tuple(self.texts), self.media)
 
     def say(self, text: Any) -> None:
-        """Tell a text; something else that stands in its place is shown."""
+        """Add a text; a value that is not a text is added as JSON."""
         if isinstance(text, str):
             if text:
                 self.texts.append(text)
@@ -329,12 +329,12 @@ class Telling:
             self.show(text)
 
     def write(self, arguments: Any) -> None:
-        """Tell the arguments of a call, all of them: the model wrote them."""
+        """Add all arguments of a call, since the model wrote them."""
         if arguments is not None:
             self.say(arguments if isinstance(arguments, str) else json_text(arguments))
 
     def tell(self, part: native.Part) -> None:
-        """Tell a native part."""
+        """Add the words of a native part."""
         if isinstance(part, native.TextPart | native.ReasoningPart):
             self.say(part.text)
         elif isinstance(part, MEDIA_PARTS):
@@ -343,13 +343,13 @@ class Telling:
             self.show(part.tools if isinstance(part, native.ToolSearchPart) else part)
 
     def show(self, value: Any) -> None:
-        """Tell a value of any shape as compact JSON, without what is no text in it."""
+        """Add a value of any shape as compact JSON, without payloads and signatures."""
         kept = self._readable(value, set())
         if kept is not _NOTHING:
             self.texts.append(json_text(kept))
 
     def _readable(self, value: Any, above: set[int]) -> Any:
-        """Return `value` as dicts and lists of what can be read; `above` are the containers it stands in."""
+        """Return the readable parts of `value` as dicts and lists; `above` are the containers around it."""
         if value is None or isinstance(value, int | float):
             return value
         if isinstance(value, str):
@@ -379,7 +379,7 @@ class Telling:
 
 
 def _opened(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
-    """Return what a container holds: fields by name, or items; `None` for what is no container."""
+    """Return the contents of a container: fields by name, or items; `None` for anything else."""
     if is_list(value) or is_map(value):
         return value
     if isinstance(value, native.Opaque):

@@ -1,7 +1,7 @@
-"""Which wires there are, and of which one messages are.
+"""The list of wires, and the recognition of the one that messages are of.
 
-Wires for the message objects of other frameworks live with the integrations. A framework is known by the package that
-its message classes come from; nothing of it is imported before one of them is met.
+Wires for the message objects of other frameworks are in the integrations. A framework is recognised by the package of
+its message classes, and nothing of it is imported before such a message appears.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from suture.wires.wire import ChatWire, Wire
 
 class _Guest(Struct, frozen=True):
     package: str
-    """Where its message classes come from."""
+    """The package of its message classes."""
     module: str
-    """Where its wire is, as `WIRE`."""
+    """The module that has its wire as `WIRE`."""
     requirement: str
-    """What pip is told to install."""
+    """The requirement for pip."""
 
 
 _GUESTS = {
@@ -37,7 +37,7 @@ GUEST_WIRES = tuple(_GUESTS)
 _WIRES: dict[str, Wire] = {wire.name: wire for wire in (MessageWire(), AgenticWire())}
 
 _PROVIDERS = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
-"""Wires that stand with their provider in `suture.providers`; each is loaded when it is asked for."""
+"""The wires in their provider's room in `suture.providers`; each is imported on first use."""
 
 _FOR_AGENTS = ("message", "agentic", "openai-chat")
 
@@ -71,7 +71,7 @@ def get_wire(name: str) -> Wire:
 
 
 def get_chat_wire(name: str) -> ChatWire:
-    """Return the wire called `name`, one that an agent can run on.
+    """Return the wire called `name`, which must be one that an agent can run on.
 
     >>> get_chat_wire("message").name
     'message'
@@ -83,10 +83,10 @@ def get_chat_wire(name: str) -> ChatWire:
 
 
 def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of the wires that these messages may be of: one where the evidence is certain.
+    """Return the names of the wires that these messages may be of; just one if that is certain.
 
-    Plain text messages look alike on several wires, and often the answer is the same on all of them; it is
-    for the caller to compare what they would give.
+    Plain text messages look alike on several wires, and often the outcome is the same on all of them; the caller
+    must compare the outcomes.
 
     >>> recognise([{"role": "tool", "tool_call_id": "a", "content": "42"}])
     ('openai-chat',)
@@ -100,14 +100,14 @@ def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
 
 
 def check_list(messages: Any) -> None:
-    """Raise `InputError` if `messages` is no list of messages at all."""
+    """Raise `InputError` if `messages` is not a list of messages at all."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         hint = "; pass the list it holds" if isinstance(messages, Mapping) else ""
         raise InputError(f"expected a list of messages, found {type(messages).__name__}{hint}")  # pyright: ignore[reportUnknownArgumentType]
 
 
 def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tuple[str, ...]:
-    """Return those of the wires `names` that `messages[start:]` may be of.
+    """Return those wires of `names` that `messages[start:]` may be of.
 
     >>> narrow(("anthropic", "gemini"), [{"role": "user", "parts": [{"text": "hi"}]}])
     ('gemini',)
@@ -130,7 +130,7 @@ def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tup
 
 
 def _misfit(message: Any, candidates: Sequence[Wire]) -> str:
-    """Say why no candidate takes `message`: in its own words where there is only one left to ask."""
+    """Return why no candidate takes `message`; if only one is left, in the words of that wire."""
     for wire in candidates:
         try:
             wire.view(message)
@@ -143,6 +143,6 @@ def _misfit(message: Any, candidates: Sequence[Wire]) -> str:
 
 @lru_cache(maxsize=256)
 def _guest_of(kind: type) -> str:
-    """Return the name of the guest that a class of messages belongs to; the empty string where none does."""
+    """Return the name of the guest that a message class belongs to, or the empty string."""
     packages = {base.__module__.partition(".")[0] for base in kind.__mro__}
     return next((name for name, guest in _GUESTS.items() if guest.package in packages), "")

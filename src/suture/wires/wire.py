@@ -1,10 +1,10 @@
-"""What a wire is: how one message type is seen, changed and made.
+"""The interface of a wire: how one type of message is read, changed and made.
 
-The engines touch messages through this interface only, so each of them is written once. Two methods
-are hot: `glance`, where a wire has it, and `view`. Everything else runs only where something is wrong.
+The engines touch messages only through this interface, so each engine is written once. Two methods
+are hot: `glance`, if a wire has it, and `view`. Everything else runs only if something is wrong.
 
-A wire never mutates what it is given, never recurses into what it does not know, and keeps unknown
-fields and blocks as they are.
+A wire never mutates its input, never recurses into values that it does not know, and keeps unknown
+fields and blocks unchanged.
 """
 
 from abc import ABC, abstractmethod
@@ -32,10 +32,10 @@ _GENERIC = frozenset(
 
 
 class Wire(ABC):
-    """One message shape. Subclasses are stateless; there is one instance of each.
+    """The shape of one type of message. Subclasses are stateless; there is one instance of each.
 
-    `native`: its messages are Suture's own type. `marks`: something can be attached to its messages.
-    `set_like`: a result may stand anywhere after its call.
+    `native`: its messages have Suture's own type. `marks`: `extra` can be attached to its messages.
+    `set_like`: a result may be anywhere after its call.
     `named_results`: a result carries the name of its tool.
     `bundled`: all results of a turn travel in one message. `text_arguments`: arguments are the text of a JSON
     object, not the object. `glances_at_rules`: a glance knows the rules of a profile, not only structure.
@@ -58,16 +58,16 @@ class Wire(ABC):
     text_arguments = False
     named_results = True
     form: Form
-    """How the content of a result is written; of wires that are not native."""
+    """How the content of a result is written; for wires that are not native."""
 
     kinds: ClassVar[Mapping[str, str]] = {}
-    """What blocks are by their type, where they have one."""
+    """The kind of a block by its type, if blocks have one."""
 
     arranges: frozenset[str] = frozenset()
-    """The problems of a group or of neighbours that can be repaired on this wire, beside those of every wire."""
+    """The problems of a group or of neighbours that can be repaired on this wire, besides those of every wire."""
 
     overlooks: frozenset[str] = frozenset()
-    """The problems that a glance does not see: no provider's profile has them."""
+    """The problems that a glance does not check, because no provider's profile has them."""
 
     @cached_property
     def operations(self) -> frozenset[str]:
@@ -77,22 +77,22 @@ class Wire(ABC):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, values.View], Any]]:
-        """What repairs a message by itself, by problem: a function of message and view.
+        """By problem, the function of message and view that repairs it in a single message.
 
-        It returns the message as it should be, the very same if nothing is wrong with it, `None` if something
-        is wrong that cannot be repaired.
+        It returns the repaired message, the same object if nothing is wrong with it, and `None` if it cannot be
+        repaired.
         """
         return {}
 
     def glances(self, problems: Iterable[str], *, fits: bool) -> bool:
-        """Return whether `glance` can be asked: where a profile `fits` too, only if it sees all these problems."""
+        """Return whether `glance` can be used; if the profile also `fits`, only if it checks all these problems."""
         return not fits or (self.glances_at_rules and self.overlooks.isdisjoint(problems))
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
-        """Return how far, from `start` on, everything is acceptable at a glance.
+        """Return how far, from `start` on, everything is certainly acceptable.
 
-        Acceptable at a glance: what needs no second look under any rule that this wire can break, and a turn followed
-        by just its results. Whatever is unusual ends the glance at its turn.
+        That is: it needs no second look under any rule that this wire can break, and each turn is followed by just its
+        results. Anything unusual ends the glance at its turn.
         """
         return start
 
@@ -106,15 +106,15 @@ class Wire(ABC):
         return []
 
     def key(self, thing: values.Call | values.Result) -> values.Key:
-        """Return what a call and its result have in common on this wire: the id; the name where there is none."""
+        """Return what links a call and its result on this wire: the id, or the name if there is no id."""
         return thing.id or ("", thing.name)
 
     def refers(self, message: Any) -> bool:
-        """Return whether `message` stands for what the service keeps: a result behind it need be no orphan."""
+        """Return whether `message` refers to items stored by the service; a result after it need not be an orphan."""
         return False
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
-        """Return whether the model wrote `message`: on most wires, whether it is an assistant's."""
+        """Return whether the model wrote `message`: on most wires, whether its role is assistant."""
         return self.view(message, index).role == "assistant"
 
     def sendable(self, message: Any) -> Any:
@@ -128,11 +128,11 @@ class Wire(ABC):
         return isinstance(call.arguments, Mapping)
 
     def sound_arguments(self, call: values.Call) -> Any:
-        """Return arguments that are an object: the call's own in the right form if they are one, else empty."""
+        """Return the call's arguments in the right form if they are an object, else an empty object."""
         return sound_arguments(call.arguments, as_text=self.text_arguments)
 
     def can_answer(self, call: values.Call) -> bool:
-        """Return whether a placeholder can be made for `call` (a screenshot, say, cannot be)."""
+        """Return whether a placeholder can be made for `call` (not if it expects a screenshot, for example)."""
         return True
 
     def family(self, thing: values.Call | values.Result) -> str:
@@ -140,14 +140,14 @@ class Wire(ABC):
         return ""
 
     def is_malformed(self, call: values.Call) -> bool:
-        """Return whether the arguments of `call` are cut off or no object; none at all are fine."""
+        """Return whether the arguments of `call` are cut off or not an object; absent ones are fine."""
         arguments = call.arguments
         if self.arguments_ok(call) or arguments is None or (isinstance(arguments, str) and not arguments.strip()):
             return False
         return self.sound_arguments(call) in ({}, "{}")
 
     def steps(self, message: Any) -> list[Any]:
-        """Return a message that holds calls and results one after another as one message for each step."""
+        """Split a message that holds calls and their results into one message for each step."""
         return [message]
 
     def has_id(self, call: values.Call) -> bool:
@@ -156,7 +156,7 @@ class Wire(ABC):
 
     @abstractmethod
     def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is of this wire: yes for certain, possibly (`None`), or no."""
+        """Return whether `message` is of this wire: certainly, possibly (`None`), or not."""
 
     @abstractmethod
     def view(self, message: Any, index: int | None = None) -> values.View:
@@ -189,7 +189,7 @@ class Wire(ABC):
     # What a message says, and what a result holds
 
     def words(self, message: Any) -> Words:
-        """Return all that a model reads of `message`: role, reasoning, text, calls and results; and count its media."""
+        """Return all that a model reads of `message` (role, reasoning, text, calls and results) and count its media."""
         view = self.view(message)
         telling = Telling(view.role)
         self.tell(message, telling)
@@ -210,10 +210,10 @@ class Wire(ABC):
 
     @abstractmethod
     def tell(self, message: Any, telling: Telling) -> None:
-        """Tell what `message` says beside its calls and results."""
+        """Add the words of `message`, without those of its calls and results."""
 
     def tell_content(self, content: Any, telling: Telling) -> None:
-        """Tell a text, or a list of blocks."""
+        """Add the words of a text, or of a list of blocks."""
         if is_list(content):
             for block in content:
                 self.tell_block(block, telling)
@@ -223,7 +223,7 @@ class Wire(ABC):
             self.tell_block(content, telling)
 
     def tell_block(self, block: Any, telling: Telling) -> None:
-        """Tell one block: its words, that it is a medium, or what it looks like."""
+        """Add one block: its words, a medium, or for an unknown one its JSON."""
         kind = self.kind(block)
         if kind in {values.TEXT, values.THINKING}:
             telling.say(self.block_words(block))
@@ -237,34 +237,34 @@ class Wire(ABC):
         return self.kinds.get(word(block, "type") or "", values.OTHER)
 
     def block_words(self, block: Any) -> Any:
-        """Return the words of a block of text or thinking, whatever stands there."""
+        """Return the words of a text or thinking block, whatever their type."""
         return get(block, "text")
 
     def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
-        """Return the content of a result as native parts in order; `None` if it could not be put together again.
+        """Return the content of a result as native parts in order; `None` if it could not be reassembled from them.
 
-        What is no text and not native is a `RawPart` with the user's own object in it.
+        A block that is neither text nor native becomes a `RawPart` with the user's own object.
         """
         return self.form.split(result.content)
 
     def content_after(self, edit: values.ResultEdit, content: Any) -> Any:
-        """Return what `edit` makes of the `content` of a result; `None` if it stays."""
+        """Return the `content` of a result after `edit`; `None` if it does not change."""
         if edit.parts is not None:
             return self.form.join(edit.parts, content)
         return None if edit.text is None else self.form.write_text(edit.text)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
-        """Return what is attached to `message`; nothing on a wire without marks."""
+        """Return the `extra` of `message`; empty on a wire without marks."""
         return values.NO_EXTRA
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        """Return `message` with `extra` attached as well; itself on a wire without marks."""
+        """Return `message` with `extra` added to its own; unchanged on a wire without marks."""
         return message
 
-    # What only some wires have; profiles ask for it only on those.
+    # Only some wires have these; profiles demand them only there.
 
     def as_role(self, message: Any, role: str) -> Any:
-        """Return a message of `role` that says what `message` says."""
+        """Return a message of `role` with the content of `message`."""
         return self.speak(role, "\n".join(self.words(message).texts[1:]))
 
     def show_media(self, media: Sequence[tuple[str, Sequence[Any]]]) -> Any:
@@ -272,11 +272,11 @@ class Wire(ABC):
         raise NotImplementedError
 
     def fill(self, message: Any, field: str) -> Any:
-        """Return `message` with the missing text `field` present and empty; the same if it has it."""
+        """Return `message` with the text `field` added as empty if it is missing."""
         return message
 
     def begins_step(self, message: Any) -> bool:
-        """Return whether a message of the model's cannot stand in one step with calls before it."""
+        """Return whether a message of the model cannot belong to the same step as the calls before it."""
         return False
 
     def without_trailing_thinking(self, message: Any) -> Any | None:
@@ -297,16 +297,16 @@ class Wire(ABC):
         return message if view.calls or view.results else self.speak(view.role, text)
 
     def compacted_by(self, message: Any) -> str:
-        """Return whose own summary of all before it `message` holds, as the name of a profile; mostly nobody's."""
+        """Return the profile of the provider whose compaction of earlier messages `message` holds; usually empty."""
         del message
         return ""
 
     def name_documents(self, message: Any, names: MutableMapping[str, None]) -> Any:
-        """Return `message` with documents named as none of `names` is; the names are added to them."""
+        """Return `message` with documents renamed to names that are not in `names`, and add these."""
         return message
 
     def is_empty_error(self, result: values.Result) -> bool:
-        """Return whether a result reports an error and says nothing of it."""
+        """Return whether a result reports an error without any text."""
         if not result.failed:
             return False
         text, complete = self.result_text(result)
@@ -317,7 +317,7 @@ class Wire(ABC):
         return ""
 
     def without_item_id(self, message: Any) -> Any:
-        """Return the item as one that the service has not stored."""
+        """Return the item without its id, as one that the service has not stored."""
         return message
 
     def wants_follower(self, message: Any) -> bool:
@@ -357,7 +357,7 @@ class ItemWire(Wire):
         return self.speak("user", texts[0]) if 0 in texts else None
 
 
-# What an agent needs beside: it speaks to a model through this interface only, once for all message types.
+# What an agent needs besides: it talks to a model only through this interface, once for all message types.
 
 THOUGHT, SAID, CALLED = "thought", "said", "called"
 
@@ -376,17 +376,17 @@ class ChatWire(Wire):
 
     @abstractmethod
     def user(self, content: str | Sequence[Any]) -> Any:
-        """Return a user message of a text, or of parts; raise `InputError` for parts that this wire cannot say."""
+        """Return a user message of a text or of parts; raise `InputError` for parts that this wire has no form for."""
 
     @abstractmethod
     def result(self, call: values.Call, result: ToolResult) -> Any:
-        """Return the message that answers `call` with `result`; what has no form on this wire is told as text."""
+        """Return the message that answers `call` with `result`; parts without a form on this wire become text."""
 
     @abstractmethod
     def join(self, deltas: Sequence[Delta]) -> Any | None:
-        """Return the assistant message that these pieces make; `None` if they say nothing.
+        """Return the assistant message that these pieces make; `None` if they are empty.
 
-        Calls come in the order of their `call_index`, their arguments as they are, complete or not.
+        Calls are in the order of their `call_index`, with their arguments unchanged, complete or not.
         """
 
     @abstractmethod
@@ -394,28 +394,28 @@ class ChatWire(Wire):
         """Return the pieces of an assistant message: its reasoning, its text, its calls, and what it cost."""
 
     def is_cut(self, message: Any) -> bool:
-        """Return whether `message` is a reply that ends where it was broken off; not all wires know."""
+        """Return whether `message` is a reply that was cut off; not all wires know."""
         return False
 
     def is_paused(self, message: Any) -> bool:
-        """Return whether the provider goes on with `message` when it is sent back as it is; not all wires know."""
+        """Return whether the provider continues `message` when it is sent back unchanged; not all wires know."""
         return False
 
     @abstractmethod
     def text(self, message: Any) -> str:
-        """Return what `message` says as text, the empty string if it says nothing in words."""
+        """Return the text of `message`; the empty string if it has none."""
 
     @abstractmethod
     def usage(self, message: Any) -> TokenUsage | None:
-        """Return what `message` cost, where it carries that."""
+        """Return the token usage of `message`, if it carries one."""
 
     @abstractmethod
     def dump(self, message: Any) -> Any:
-        """Return `message` as plain dicts and lists; raise `InputError` for what would not come back as it was."""
+        """Return `message` as plain dicts and lists; raise `InputError` for what `load` could not restore unchanged."""
 
     @abstractmethod
     def load(self, value: Any) -> Any:
-        """Return the message that `dump` made `value` of."""
+        """Return the message that `dump` turned into `value`."""
 
     @abstractmethod
     def calls(self, message: Any) -> tuple[values.Call, ...]:
@@ -428,13 +428,13 @@ class ChatWire(Wire):
 
 
 class Reply(Struct, frozen=True):
-    """What the pieces of a reply make: runs of thought, of text and of calls in order, and what it cost."""
+    """A reply joined from its pieces: runs of reasoning, text and calls in order, and its usage."""
 
     runs: tuple[tuple[str, Any], ...]
     usage: TokenUsage | None = None
 
     def words(self, kind: str) -> str:
-        """Return all of the text, or all of the thought."""
+        """Return all text of one kind: what was said, or what was thought."""
         return "".join([words for found, words in self.runs if found == kind])
 
     def calls(self) -> list[values.Call]:
@@ -443,7 +443,7 @@ class Reply(Struct, frozen=True):
 
 
 def gather(deltas: Sequence[Delta]) -> Reply:
-    """Return what `deltas` make."""
+    """Join `deltas` into a reply."""
     runs: list[tuple[str, list[str]]] = []
     calls: dict[int, list[Delta]] = {}
     usage = None
@@ -458,7 +458,7 @@ def gather(deltas: Sequence[Delta]) -> Reply:
                 runs.append((CALLED, []))
             calls.setdefault(delta.call_index, []).append(delta)
         usage = delta.usage or usage
-    # Calls stand where calls were begun, and among themselves in the order of the index; id and name are the first.
+    # A call is placed where one began, and calls are ordered by index; the first id and name of each count.
     closed = iter(
         [
             values.Call(
