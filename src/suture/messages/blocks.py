@@ -1,8 +1,8 @@
-"""What messages are made of: the parts of a `Message` and of tool results, the blocks of an `AgenticMessage`.
+"""The contents of messages: parts of a `Message` and of tool results, blocks of an `AgenticMessage`.
 
-Both are tagged unions whose members mostly look alike, so each look (`Text`, `Thought`, `Media`, …) is written once.
-Only `FunctionToolCall` asks the program to do something. Server and MCP blocks tell what the provider did on its side;
-they are kept and sent back, not acted upon.
+Both are tagged unions with similar members, so the fields of each sort (`Text`, `Thought`, `Media`, …) are defined
+once. Only `FunctionToolCall` asks the program to do something. Server and MCP blocks report what the provider did on
+its side; they are kept and sent back, not acted upon.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from suture.messages.values import EMPTY, Value
 
 
 class Streamed(Value, kw_only=True):
-    """Something a model may send piecemeal: `index` is its place in the reply, `extra` anyone's own data."""
+    """Something that a model may stream: `index` is its place in the reply, `extra` is free for any other data."""
 
     index: int | None = None
     extra: Mapping[str, Any] = EMPTY
@@ -30,14 +30,14 @@ class Text(Piece):
 
 
 class Thought(Piece):
-    """What a model thought: the text, or a summary of it, and the provider's signature to vouch for it."""
+    """What a model thought: the text or a summary of it, and the provider's signature."""
 
     text: str = ""
     signature: str = ""
 
 
 class Media(Piece, kw_only=True):
-    """An image, a sound, a film or a file: a `url` or `base64_data`, and its `mime_type`."""
+    """An image, audio, a video or a file: a `url` or `base64_data`, and its `mime_type`."""
 
     url: str = ""
     base64_data: str = ""
@@ -45,7 +45,7 @@ class Media(Piece, kw_only=True):
 
 
 class Image(Media, kw_only=True):
-    """An image a model is to look at; `detail` says how closely (`high`, `low`, `auto`)."""
+    """An image for a model; `detail` says how closely to look at it (`high`, `low`, `auto`)."""
 
     detail: str = ""
 
@@ -72,13 +72,13 @@ class ToolInfo(Value):
 
 
 OPAQUE = "suture.opaque"
-"""The reserved tag of `Opaque`. It never leaves the codec, which writes the data in its place."""
+"""The reserved tag of `Opaque`. It is never stored: `storage` writes the data instead."""
 
 
 class Opaque(Value, tag_field="type", tag=OPAQUE):
     """A part or block of an unknown type, kept and written back unchanged.
 
-    `data` is the whole JSON object, and its `type` is what this version does not know.
+    `data` is the whole JSON object, with the `type` that this version does not know.
 
     >>> from suture.messages import Opaque, from_json, to_json
     >>> stored = b'[{"kind":"agentic","role":"user","content_blocks":[{"type":"hologram","beam":7}]}]'
@@ -103,7 +103,7 @@ class Opaque(Value, tag_field="type", tag=OPAQUE):
 
     @property
     def index(self) -> int | None:
-        """Its place in a streamed reply, where the data says so."""
+        """Its place in a streamed reply, if the data has one."""
         index = self.data.get("index")
         return index if type(index) is int else None
 
@@ -218,7 +218,7 @@ class UserInputFile(File, tag="user_input_file"):
 
 
 UserInputBlock: TypeAlias = UserInputText | UserInputImage | UserInputAudio | UserInputVideo | UserInputFile | Opaque
-"""What may stand in a user message beside tool results, and inside a tool result."""
+"""The blocks for user messages (besides tool results) and for the content of tool results."""
 
 
 # Tools: the program's own, the provider's, and those of MCP servers the provider talks to

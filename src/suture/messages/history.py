@@ -1,7 +1,7 @@
-"""`History`: the messages of a run as a value that grows at no cost.
+"""`History`: the messages of a run, as an immutable value that can be extended without copying.
 
-Views of one append-only log. Each sees its own first `length` messages and never changes; the newest of them
-grows in place, an older one grows into a log of its own.
+Histories are views of one append-only log. Each sees the first `length` messages and never changes. Extending the
+newest one appends to the log; extending an older one copies its messages into a new log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class Log(list[M]):
-    """The messages behind histories, only ever added to.
+    """The list behind histories; messages are only ever appended.
 
-    `memo` is where engines keep what they know of these messages, each under a key of its own: shared by all histories
-    on this log, left behind by those that part from it, never stored. `whole` is how far somebody has found the
-    messages in order.
+    In `memo` engines keep what they know about these messages, each under its own key. All histories on this log share
+    it; a history that gets a new log starts with an empty one; it is never stored. `whole` is how many messages were
+    found to be in order.
     """
 
     __slots__ = ("memo", "whole")
@@ -38,7 +38,7 @@ class Log(list[M]):
 
 
 class History(Sequence[M]):
-    """An immutable sequence of messages; what is added makes another history and copies nothing.
+    """An immutable sequence of messages; adding to it makes another history and copies nothing.
 
     It equals any list or tuple of the same messages. `log` is shared between histories: read it, if at all,
     only up to `length`. Any thread may extend any history.
@@ -67,7 +67,7 @@ class History(Sequence[M]):
         return messages if isinstance(messages, History) else History(messages)
 
     def append(self, message: M) -> "History[M]":
-        """Return a history with `message` behind these.
+        """Return a history with `message` after these.
 
         >>> History(["ask"]).append("answer")[-1]
         'answer'
@@ -80,7 +80,7 @@ class History(Sequence[M]):
         return self.extend((message,))
 
     def extend(self, messages: Iterable[M]) -> "History[M]":
-        """Return a history with `messages` behind these.
+        """Return a history with `messages` after these.
 
         >>> len(History(["ask"]).extend(["answer", "thanks"]))
         3
@@ -96,7 +96,7 @@ class History(Sequence[M]):
         return _view(log, length + len(new))
 
     def follows(self, other: Sequence[M]) -> bool:
-        """Return whether this history grew out of `other`, or is it: the same log, and at least as long.
+        """Return whether this history is `other` or an extension of it: the same log, and at least as long.
 
         >>> first = History(["ask"])
         >>> first.append("answer").follows(first), History(["ask"]).follows(first)
@@ -163,7 +163,7 @@ def _is_sequence(thing: object) -> bool:
 
 
 def _several(messages: Iterable[M]) -> Iterable[M]:
-    """Return `messages`; refuse one message, or a text, where several are wanted."""
+    """Return `messages`; refuse a single message or a text."""
     if isinstance(messages, str | bytes | Mapping | Struct) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"expected a list of messages, found one {type(messages).__name__}")  # pyright: ignore[reportUnknownArgumentType]
     return messages

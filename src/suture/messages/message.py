@@ -1,6 +1,6 @@
-"""The two message types, `Message` and `AgenticMessage`; the pieces they are streamed in; what tools take and give.
+"""The two message types, `Message` and `AgenticMessage`, their streamed pieces, and the input and output of tools.
 
-A message is not checked for sense beyond its types: a history may be broken, and repairing it is not this room's work.
+Only the types of a message are checked: a history may be broken, and repairing it is not this room's work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class ToolCall(Streamed):
 
 
 class _Turn(Value, tag_field="kind", kw_only=True):
-    """What both message types carry."""
+    """The fields of both message types."""
 
     response_meta: ResponseMeta | None = None
     extra: Mapping[str, Any] = EMPTY
@@ -60,7 +60,7 @@ class _ChatTurn(_Turn, kw_only=True):
 
 
 class Message(_ChatTurn, tag="message"):
-    """A message of the chat shape: a role, a text, and what else that role may carry.
+    """A chat message: a role, a text, and what else that role may carry.
 
     Multimodal input is in `user_input_multi_content` (of user and tool messages), multimodal output in
     `assistant_gen_multi_content`. An assistant message carries `tool_calls`; a tool message answers the call
@@ -191,7 +191,7 @@ AnyMessage: TypeAlias = Message | AgenticMessage
 """A message of either native type."""
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # checkers bring it along; a default is plain Python from 3.13 on
+    from typing_extensions import TypeVar  # type checkers come with it; `typing` has defaults only from Python 3.13 on
 
     M = TypeVar("M", default=Any)
     NativeM = TypeVar("NativeM", default=Message)
@@ -199,16 +199,16 @@ else:
     from typing import TypeVar
 
     M = TypeVar("M")
-    """The type of a message wherever any will do; left out it is `Any`, so `RunResult` alone is a type, too."""
+    """The type of any message. Its default is `Any`, so that `RunResult` alone is a type too."""
     NativeM = TypeVar("NativeM")
-    """The type of a message of Suture's own; left out it is `Message`."""
+    """The type of one of Suture's own messages; its default is `Message`."""
 
 
 class Delta(Value):
     """One piece of a streamed reply, on any wire.
 
-    Pieces of `text` and of `reasoning` are joined in order. The pieces of one call share its `call_index`: its
-    id and name come with the first, `arguments` are joined. `usage`, where it comes, counts the whole reply.
+    Pieces of `text` and of `reasoning` are joined in order. The pieces of one call share its `call_index`: the first
+    one has its id and name, and `arguments` are joined. `usage`, if present, counts the whole reply.
 
     >>> Delta("Let me ")
     Delta(text='Let me ')
@@ -280,7 +280,7 @@ class ToolResult(Value):
 
     @property
     def text(self) -> str:
-        r"""Its texts, one below the other.
+        r"""Its texts, joined by line breaks.
 
         >>> ToolResult([TextPart("two"), TextPart("lines")]).text
         'two\nlines'

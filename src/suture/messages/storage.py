@@ -1,12 +1,12 @@
-"""Messages to bytes and back: JSON and MessagePack, the same envelope, nothing lost.
+"""Messages as bytes and back, without loss: JSON and MessagePack, with the same envelope.
 
 ``{"schema": 1, "messages": [{"kind": "message", ...}, {"kind": "agentic", ...}]}``
 
-What cannot come back as it was is refused when it is written, and whatever was read can be written again. Field names
-are part of the format: to change what a stored field means, raise `SCHEMA_VERSION`.
+A value that could not be read back unchanged is refused when it is written; whatever was read can be written again.
+Field names are part of the format: to change what a stored field means, raise `SCHEMA_VERSION`.
 
-A piece of unknown type is stored as itself. In memory it is an `Opaque`, which msgspec tags with a name of its own; so
-a message that holds one is rewritten as plain data, before it becomes structs and after it was structs.
+A part or block of unknown type is stored as it came. In memory it is an `Opaque`, which has a tag that is not stored;
+so a message that holds one takes a detour through plain data, when it is read and when it is written.
 """
 
 import re
@@ -32,14 +32,14 @@ _UNREADABLE = (DecodeError, UnicodeError, RecursionError)
 
 
 class _Envelope(Struct):
-    """The stored form; the messages stay raw until the version is known to be ours."""
+    """The stored form; the messages stay raw until the version was checked."""
 
     schema: int
     messages: Raw = Raw()
 
 
 class _Format:
-    """One encoding: how it reads and writes, and which integers it can hold."""
+    """One encoding: its reader and writer, and the integers that it can hold."""
 
     def __init__(self, module: Any, integers: tuple[int, int]) -> None:
         self.encode: Callable[[Any], bytes] = module.Encoder().encode
@@ -50,7 +50,7 @@ class _Format:
 
     @cached_property
     def read(self) -> Callable[[Any], AnyMessage]:
-        """Read a message; what knows all classes of messages is made when there is one to read."""
+        """The function that reads a message. Its decoder covers all message classes, so it is made on first use."""
         return self._module.Decoder(AnyMessage).decode
 
 
@@ -59,11 +59,11 @@ _MSGPACK = _Format(msgspec.msgpack, (-(2**63), 2**64 - 1))
 
 
 def to_json(messages: Iterable[AnyMessage]) -> bytes:
-    """Return `messages`, of both types if need be, as JSON.
+    """Return `messages`, of either type, as JSON.
 
-    Raises `InputError` for what JSON cannot give back as it was: NaN, a lone surrogate, a key that is no
-    string, an object in `extra`, a cycle, more than 200 levels. A tuple in `extra` is an array and comes back
-    as a list.
+    Raises `InputError` for what JSON cannot store and read back unchanged: NaN, a lone surrogate, a key that is not
+    a string, an object in `extra`, a cycle, more than 200 levels. A tuple in `extra` is written as an array and comes
+    back as a list.
 
     >>> from suture.messages import Message, from_json, to_json
     >>> to_json([Message.user("hi")])
@@ -87,7 +87,7 @@ def from_json(data: _Bytes | str) -> list[AnyMessage]:
 
 
 def to_msgpack(messages: Iterable[AnyMessage]) -> bytes:
-    """Return `messages` as MessagePack; as `to_json`, and integers must fit into 64 bits.
+    """Return `messages` as MessagePack. Like `to_json`, but integers must fit into 64 bits.
 
     >>> from suture.messages import Message, from_msgpack, to_msgpack
     >>> from_msgpack(to_msgpack([Message.user("hi")]))
@@ -97,12 +97,12 @@ def to_msgpack(messages: Iterable[AnyMessage]) -> bytes:
 
 
 def from_msgpack(data: _Bytes) -> list[AnyMessage]:
-    """Return the messages stored in `data`: what `to_msgpack` wrote, or a bare array; as `from_json`."""
+    """Return the messages stored in `data`: what `to_msgpack` wrote, or a bare array. Like `from_json`."""
     return _read(_MSGPACK, data)
 
 
 def message_to_dict(message: AnyMessage, *, index: int | None = None) -> dict[str, Any]:
-    """Return `message` as it stands in JSON: plain dicts and lists, fields at their default left out.
+    """Return `message` in its JSON form: plain dicts and lists, without fields at their default.
 
     >>> from suture.messages import Message, message_to_dict
     >>> message_to_dict(Message.user("hi"))
@@ -114,7 +114,7 @@ def message_to_dict(message: AnyMessage, *, index: int | None = None) -> dict[st
 def message_from_dict(mapping: Mapping[str, Any], *, index: int | None = None) -> AnyMessage:
     """Return the message that `mapping` describes, or say what is wrong with it and where.
 
-    Without `kind` it is an `AgenticMessage` if it has `content_blocks`, else a `Message`. `index` is only for
+    Without `kind` it is an `AgenticMessage` if it has `content_blocks`, else a `Message`. `index` is only used in
     the error.
 
     >>> message_from_dict({"role": "user", "content": "hi"})
@@ -172,7 +172,7 @@ def _read_one(form: _Format, raw: Raw, index: int) -> AnyMessage:
         try:
             message = form.read(raw)
         except ValidationError:
-            # Without a kind, with a piece of unknown type, or wrong: the slow way tells these apart.
+            # It has no kind, or a piece of unknown type, or is malformed: the slow path finds out which.
             return message_from_dict(form.read_plain(raw), index=index)
     except _UNREADABLE as error:
         _reraise(error, index)
@@ -190,7 +190,7 @@ def _reraise(error: Exception, index: int | None) -> NoReturn:
 
 # Pieces of unknown type
 
-# Takes a piece, the tags known where it stands, and its path.
+# Takes a piece, the tags that are known at its place, and its path.
 _Change: TypeAlias = Callable[[Any, frozenset[str], str], Any]
 
 
@@ -217,7 +217,7 @@ def _holds_opaque(message: AnyMessage) -> bool:
 
 
 def _enclose(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stored message with each piece of unknown type made the data of an `Opaque`."""
+    """Return the stored message with each piece of unknown type wrapped as the data of an `Opaque`."""
 
     def change(piece: Any, known: frozenset[str], path: str) -> Any:
         del path
@@ -228,7 +228,7 @@ def _enclose(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _disclose(message: AnyMessage, index: int | None) -> dict[str, Any]:
-    """Return `message` as plain data, with each `Opaque` replaced by what it holds."""
+    """Return `message` as plain data, with each `Opaque` replaced by its data."""
 
     def change(piece: Any, known: frozenset[str], path: str) -> Any:
         if piece["type"] != OPAQUE:
@@ -245,7 +245,7 @@ def _disclose(message: AnyMessage, index: int | None) -> dict[str, Any]:
 def _rewrite(
     stored: Mapping[str, Any], fields: Mapping[str, frozenset[str]], change: _Change, path: str = ""
 ) -> dict[str, Any]:
-    """Return `stored` with each piece in `fields` changed, the content of a tool's result first."""
+    """Return `stored` with each piece in `fields` changed; the content of a tool's result is changed first."""
     rewritten = dict(stored)
     for field, known in fields.items():
         pieces = stored.get(field)

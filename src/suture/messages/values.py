@@ -1,8 +1,8 @@
-"""Values: frozen and checked when they are made, with read-only maps in them; and what JSON can carry.
+"""Frozen values that are checked when they are made, read-only maps, and the check for what JSON can carry.
 
-msgspec checks types when it decodes but not when Python code constructs. `Value` closes that gap from the annotations
-themselves, so a struct declares its fields and nothing else. `check_plain` does not trust encoders: they write NaN as
-null, integer keys as strings and bytes as base64, and say nothing.
+msgspec checks types when it decodes, but not when Python code makes a struct. `Value` does that too, from the
+annotations, so a struct only declares its fields. `check_plain` does not rely on encoders: they silently write NaN as
+null, integer keys as strings and bytes as base64.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from suture.errors import InputError
 
 
 class FrozenMap(dict[str, Any]):
-    """A read-only dict; copy it into a plain one to change it. What it holds is the caller's and stays as it is.
+    """A read-only dict; copy it into a plain one to change it. The values in it are the caller's and are not copied.
 
     >>> extra = FrozenMap({"origin": "cache"})
     >>> extra == {"origin": "cache"}
@@ -57,10 +57,9 @@ EMPTY: Mapping[str, Any] = FrozenMap()
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, forbid_unknown_fields=True):
-    """A frozen struct whose fields are coerced (list to tuple, mapping to `FrozenMap`) or refused.
+    """A frozen struct. Its fields are coerced (list to tuple, mapping to `FrozenMap`) or refused when it is made.
 
-    To change one, make another with `msgspec.structs.replace`. A field that is not known is refused when reading,
-    never dropped.
+    To change one, make another with `msgspec.structs.replace`. Reading refuses an unknown field instead of dropping it.
     """
 
     def __post_init__(self) -> None:
@@ -77,8 +76,8 @@ class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, fo
                 force_setattr(self, name, admitted)
 
 
-# How one field is checked: its exact type passes at once, a function judges the rest; and its name. Of a class: the
-# defaults of its fields, which pass at once, and these rules.
+# The check of one field: the exact type that passes at once, the function that judges anything else, and its name. The
+# checks of a class: the defaults of its fields, which pass at once, and the check of each field.
 _Rule: TypeAlias = tuple[type | None, Callable[[Any], Any], str]
 _Checks: TypeAlias = tuple[tuple[Any, ...], tuple[_Rule, ...]]
 
@@ -111,17 +110,17 @@ def _learn(kind: type[Value]) -> _Checks:
 
 
 class _Field(Struct, frozen=True):
-    """A field of a class, and what may be put there."""
+    """A field of a class, and the values that it takes."""
 
     owner: str
     name: str
     default: Any
     kind: Any
     inside: tuple[Any, ...]
-    """What may stand in a sequence, or the texts to choose from."""
+    """The types of a sequence's items, or the texts that are allowed."""
 
     def admit(self, value: Any) -> Any:
-        """Return what is to be kept of a value that is put there, or refuse it."""
+        """Return the value in the form in which the field keeps it, or refuse it."""
         kind = self.kind
         if kind is Sequence:
             if type(value) is not tuple and (not isinstance(value, Sequence) or isinstance(value, str | bytes)):
@@ -141,8 +140,8 @@ class _Field(Struct, frozen=True):
                 return str.__str__(value)
             self._refuse("one of " + ", ".join(map(repr, self.inside)), value)
         if kind is str and isinstance(value, str):
-            # Encoders know only str itself, so a subclass (an enum member, say) is kept as the text it is, and they
-            # leave out a default by identity: for equal values to be equal bytes, an equal text is it.
+            # Encoders know only str itself, so a subclass (an enum member) is kept as plain text. They leave out a
+            # default by identity, so an equal text becomes the default: equal values must give equal bytes.
             return self.default if value == self.default else str.__str__(value)
         if kind is float and type(value) is int:
             return float(value)
@@ -160,11 +159,11 @@ class _Field(Struct, frozen=True):
 
 
 def _fits(value: Any, kinds: tuple[type, ...]) -> bool:
-    # Of the plain types only the exact one is encoded as it is: True is not an integer here.
+    # Of the plain types only the exact one is encoded unchanged: True is not an integer here.
     return type(value) in kinds or (isinstance(value, kinds) and not any(kind in _NAMES for kind in kinds))
 
 
-# What a provider says about a reply beside the reply itself
+# What a provider says about a reply besides the reply itself
 
 
 class TokenUsage(Value, kw_only=True):
@@ -186,7 +185,7 @@ class TokenUsage(Value, kw_only=True):
 
 
 class TopLogProb(Value):
-    """A token that could have stood here, its log probability, and its UTF-8 bytes where they are known."""
+    """A likely token at one place of the reply, its log probability, and its UTF-8 bytes if they are known."""
 
     token: str
     logprob: float
@@ -194,13 +193,13 @@ class TopLogProb(Value):
 
 
 class LogProb(TopLogProb):
-    """A token of the reply, with the likeliest tokens at its place."""
+    """A token of the reply, with the most likely tokens at its place."""
 
     top_logprobs: tuple[TopLogProb, ...] = ()
 
 
 class ResponseMeta(Value, kw_only=True):
-    """Why a reply ended, what it cost, how likely its tokens were; `extension` is one provider's own data.
+    """Why a reply ended, what it cost, how likely its tokens were; `extension` holds data of one provider.
 
     >>> ResponseMeta(finish_reason="stop", extension={"service_tier": "flex"}).extension["service_tier"]
     'flex'
@@ -215,10 +214,10 @@ class ResponseMeta(Value, kw_only=True):
 # What JSON can carry
 
 MAX_DEPTH = 200
-"""How many containers may stand inside one another."""
+"""How deep containers may be nested."""
 
 JSON_INTEGERS = (1 - 10**4300, 10**4300 - 1)
-"""The smallest and largest integer that Python reads back from decimal digits."""
+"""The smallest and the largest integer that Python converts from decimal digits."""
 
 _CONTAINERS: Any = (dict, list, tuple, Struct)
 _HARMLESS = frozenset((bool, NoneType))
@@ -236,8 +235,8 @@ def check_plain(
 
     Refused are NaN and infinities, lone surrogates, keys that are not strings, integers outside `integers` (by default,
     of over 4300 digits), cycles, more than 200 levels, and any other kind of object. A tuple counts as an array. With
-    `foreign` set, objects of unknown kinds (bytes, an SDK's classes) are passed over instead. `index` and `path` say
-    where `value` stands; the error adds the rest of the way.
+    `foreign` set, objects of unknown kinds (bytes, an SDK's classes) are skipped instead. `index` and `path` say
+    where `value` is; the error adds the rest of the path.
 
     >>> check_plain({"scores": [0.5, 1]})
     >>> check_plain({"scores": [0.5, float("nan")]}, index=3, path="extra")
@@ -255,7 +254,7 @@ def check_plain(
 
 
 class _Rules(Struct, frozen=True):
-    """What is asked of keys and leaves."""
+    """The checks of keys and leaves."""
 
     least: int
     most: int
@@ -285,7 +284,7 @@ _PLAIN = _Rules(*JSON_INTEGERS)
 
 
 def _find_within(container: Any, rules: _Rules, depth: int, looked: dict[int, int]) -> tuple[str, str]:
-    """Return what is wrong within a container, and the way there; `looked` is how deep each one stood, 0 while open."""
+    """Return what is wrong in a container, and the path to it; `looked` has the depth of each one, 0 while open."""
     identity = id(container)
     known = looked.get(identity, -1)
     if known == 0:
@@ -317,7 +316,7 @@ def _find_within(container: Any, rules: _Rules, depth: int, looked: dict[int, in
 
 
 def _step(container: Any, child: object) -> str:
-    """Return the key of a child, as a path has it. Only an error asks for it, so it is looked up here."""
+    """Return the key of a child, as written in a path. Only errors need it, so it is looked up afterwards."""
     entries: Any = asdict(container) if isinstance(container, Struct) else container
     pairs = cast("dict[str, Any]", entries).items() if isinstance(entries, dict) else enumerate(entries)
     key = next((key for key, each in pairs if each is child), "?")
@@ -327,7 +326,7 @@ def _step(container: Any, child: object) -> str:
 
 
 def is_sendable(text: str) -> bool:
-    """Return whether `text` can be written as UTF-8: it holds no half of a surrogate pair."""
+    """Return whether `text` can be written as UTF-8: it holds no lone surrogate."""
     try:
         text.encode("utf-16")  # refuses the same texts as UTF-8 does, in half the time
     except UnicodeEncodeError:
