@@ -229,7 +229,7 @@ class Worker:
         self.stop()
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Run a function in the thread. If the caller is cancelled, the function goes on and the thread stays `busy`."""
+        """Run a function in the thread. If the caller is cancelled, the function goes on, and the thread is `busy`."""
         if self._jobs is None:
             raise RuntimeError("use a worker as `async with Worker() as worker`")
         loop = asyncio.get_running_loop()

@@ -100,9 +100,9 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         instruction: the system prompt; never part of the messages, never formatted as a template.
         tools: functions, `Tool`s, other agents' `as_tool()`, or a `ToolsConfig`.
         middlewares: wrapped around turns and calls, the first one outermost.
-        repair: whether the history is repaired before each turn. With `False`, requests are still fitted to the profile.
+        repair: whether the history is repaired before each turn. If `False`, requests are still fitted to the profile.
         max_iterations: how many model turns a run may take.
-        on_max_iterations: what happens then: an error, or one last turn without tools. The same when a budget is used up.
+        on_max_iterations: what happens then: an error, or one last turn without tools. Also when a budget is used up.
         budget: how many tokens, how much money and how many tool calls a run may use.
         return_directly: names of tools whose result ends the run.
         sequential: whether the calls of a turn run one after another.

@@ -1,6 +1,6 @@
-"""Profiles: what each provider accepts, as data. Every rule has an id, a source, and the operation that repairs it.
+"""Profiles: what each provider accepts, as data. Every rule has an id, a source and the operation that repairs it.
 
-Code that acts on it lives in `suture.repair`; each provider's own profile stands with its wire in `suture.providers`.
+The code that applies it is in `suture.repair`; the profile of each provider is next to its wire in `suture.providers`.
 """
 
 import re
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 GUESTS = ("langchain", "pydantic-ai", "agent-framework")
-"""The wires of other frameworks: every profile speaks of them besides its own."""
+"""The wires of other frameworks: every profile covers them besides its own wires."""
 
 
 class Operation(StrEnum):
@@ -83,19 +83,19 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     problems: tuple[str, ...]
-    """The findings that break it."""
+    """The problems that break it."""
     says: str
     operation: Operation
-    """What runs where it is broken; `unrepairable` only reports it."""
+    """The operation that runs if it is broken; `unrepairable` only reports it."""
     source: str = ""
-    """Where it is known from."""
+    """Where the rule is documented or was observed."""
     wires: tuple[str, ...] = ()
-    """Where it can be broken; empty: on all wires of its profile that have such a thing."""
+    """The wires on which it can be broken; if empty, all wires of its profile that have such a thing."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
         if self.operation in set(Operation):
-            force_setattr(self, "operation", Operation(self.operation))  # it may be given by its name
+            force_setattr(self, "operation", Operation(self.operation))  # it may be passed by its name
         for problem in self.problems:
             if problem not in PROBLEMS:
                 raise ConfigError(f"rule {self.id}: unknown problem {problem!r}; known: {', '.join(PROBLEMS)}")
@@ -109,11 +109,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 PRINTABLE = r"[^\x00-\x1f\x7f]+"
-"""The pattern of an id that may be anything but control characters."""
+"""The pattern of an id that may contain anything but control characters."""
 
 
 class IdForm(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call id must look like, and how far it must be unique: within a `turn`, the `history`, or not at all.
+    """The form of a call id, and where it must be unique: within a `turn`, in the `history`, or nowhere.
 
     >>> IdForm(pattern="[a-z]+", limit=3, scope="turn").accepts("abcd")
     False
@@ -124,7 +124,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
     scope: str = ""
     prefix: str = "call_"
     length: int = 29
-    """How long a made id is, its prefix included; never longer than the limit."""
+    """The length of an id that Suture makes, with its prefix; capped by the limit."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -134,7 +134,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def match(self) -> Callable[[str], object]:
-        """A quick test that only takes what fits the pattern; of printable ids it may refuse some that do."""
+        """A quick test. What it accepts fits the pattern, but it may refuse some printable ids that fit, too."""
         return str.isprintable if self.pattern == PRINTABLE else _matcher(self.pattern)
 
     def accepts(self, text: str) -> bool:
@@ -142,7 +142,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
         return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
 
     def make(self, seed: str) -> str:
-        """Return an id made from `seed`, always the same; a pattern with different kinds of places may refuse it.
+        """Return an id made from `seed`, always the same one. A pattern with positional rules may refuse it.
 
         >>> IdForm(pattern="[0-9]{9}", prefix="", length=9).make("call_1").isdigit()
         True
@@ -159,7 +159,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _alphabet(form: IdForm) -> str:
-    """Return the characters of which an id of this form can be made: all of them, unless only some can fill it."""
+    """Return the characters for ids of this form: the whole alphabet, or the part of it that the pattern takes."""
     length = min(form.length, form.limit or form.length) - len(form.prefix)
     return "".join(each for each in _ALPHABET if form.accepts(form.prefix + each * length)) or _ALPHABET
 
@@ -210,7 +210,7 @@ bridge | user-first | model-first | The conversation starts with the user.
 bridge | tool-then-user | tool-then-user | A user message does not follow a tool message.
 replace-text | sendable | lone-surrogate | A text can be written as UTF-8.
 """  # noqa: E501 - one row a rule
-"""Every rule that there can be: what repairs it, its name, the problems that break it, and what it says."""
+"""All possible rules: for each operation, their names, the problems that break them, and what they say."""
 
 _RULES = {
     name: (Operation(operation), tuple(problems.split()), says)
@@ -218,7 +218,7 @@ _RULES = {
 }
 
 PROBLEMS = {problem: operation for operation, problems, _ in _RULES.values() for problem in problems}
-"""Every problem that a rule can name, and the operation that repairs it: a closed list."""
+"""Every problem that a rule can name, with the operation that repairs it: a closed list."""
 
 STRUCTURAL = frozenset(
     (
@@ -226,11 +226,11 @@ STRUCTURAL = frozenset(
         "lone-surrogate",
     )
 )
-"""The problems that pairing mends, whatever the profile."""
+"""The problems that pairing repairs for every profile."""
 
 
 def _check_pattern(pattern: str) -> None:
-    """Raise `ConfigError` if `pattern` is no regular expression."""
+    """Raise `ConfigError` if `pattern` is not a regular expression."""
     try:
         _matcher(pattern)("")
     except (re.error, TypeError) as error:
@@ -255,16 +255,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...]
     ids: IdForm | None = None
     names: str = ""
-    """The pattern of a tool's name, where the provider has one."""
+    """The pattern of a tool's name, if the provider has one."""
     field: str = ""
-    """Where a message of the model's has what was thought; a field that some rule demands with calls, or a part."""
+    """Where a message of the model keeps its reasoning: a field that a rule may demand next to calls, or a part."""
     adjacent: bool = True
-    """Results stand right behind their turn, even on a wire that would not mind."""
+    """Whether results must directly follow their turn, even on a wire that does not demand it."""
 
     reads_compacted: bool = True
-    """What stands before the provider's own compaction is still read, and billed; if not, it is ignored."""
+    """Whether the provider reads, and bills, messages before its own compaction; otherwise it ignores them."""
     system_outside: bool = False
-    """System messages are sent outside of the list: the first of the others is the first."""
+    """Whether system messages are sent outside of the list, so that the first other message counts as the first."""
 
     @staticmethod
     def extend(
@@ -276,10 +276,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         rules: "Sequence[Rule]" = (),
         without: Collection[str] = (),
     ) -> "Profile":
-        """Return a profile of your own: `base` with other ids, more rules, and without some of its rules by their id.
+        """Return a custom profile: `base` with other ids, with more rules, and without the rules whose ids are named.
 
-        What cannot be is an error here, not a surprise later: unknown rule ids, a structural rule that is to go, a name
-        that is taken, a rule that no wire of the profile can keep. `ids=None` asks nothing of ids.
+        Mistakes raise here: unknown rule ids, removing a structural rule, a name that is taken, a rule that no wire of
+        the profile can keep. With `ids=None`, any id is accepted.
 
         >>> from suture.profiles import Profile
         >>> mine = Profile.extend("openai-chat", name="mine", without={"openai-chat.text-results"})
@@ -315,11 +315,11 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_fit(self) -> bool:
-        """Whether it demands anything beyond structure."""
+        """Whether it demands anything besides pairing."""
         return any(not set(rule.problems) <= STRUCTURAL for rule in self.rules)
 
     def speaks_of(self, wire: str) -> bool:
-        """Return whether this profile has something to say about `wire`."""
+        """Return whether this profile covers `wire`."""
         return wire in self.wires
 
     def accepts_name(self, name: str) -> bool:
@@ -327,7 +327,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         return not self.names or _matcher(self.names)(name) is not None
 
     def rules_for(self, wire: Wire) -> dict[str, Rule]:
-        """Return the rule that each problem breaks on `wire`: of those that there can be on it."""
+        """Return, for each problem that is possible on `wire`, the rule that it breaks."""
         operations = wire.operations
         return {
             problem: rule
@@ -339,7 +339,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _describe_forms(ids: IdForm | UnsetType | None, names: str | None) -> dict[str, str]:
-    """Return what rules about ids and names say in a profile of one's own; raise `ConfigError` if no id can be made."""
+    """Return what a custom profile's rules about ids and names say; raise `ConfigError` if no id can be made."""
     says = {"illegal-name": f"A tool's name fits {names}."} if names else {}
     if isinstance(ids, IdForm):
         if not any(ids.accepts(ids.make(str(salt))) for salt in range(10_000)):
@@ -350,13 +350,13 @@ def _describe_forms(ids: IdForm | UnsetType | None, names: str | None) -> dict[s
 
 
 def _restate(rule: Rule, says: Mapping[str, str]) -> Rule:
-    """Return `rule`; if it is about one of these problems, with what it says now and without its source."""
+    """Return `rule`; if it is about one of these problems, with the new text and without its source."""
     said = next((says[problem] for problem in rule.problems if problem in says), "")
     return replace(rule, says=said, source="") if said else rule
 
 
 def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
-    """Return `profile`; raise `ConfigError` if a new rule names a wire, or an operation, that there is not."""
+    """Return `profile`; raise `ConfigError` if a new rule names a wire or an operation that does not exist."""
     for rule in new:
         for name in rule.wires:
             if name not in profile.wires:
@@ -374,9 +374,9 @@ def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
 def rules(
     profile: str, shared: Mapping[str, str] = FrozenMap(), /, **sources: str | tuple[str, str]
 ) -> tuple[Rule, ...]:
-    """Return the rules named by `sources`, each with its source, or with (its own words, its source).
+    """Return the rules named by `sources`. Each value is the source of the rule, or (its own text, its source).
 
-    `shared` names several rules, as one text, that have one source.
+    Each key of `shared` names several rules, separated by spaces, that have the same source.
 
     >>> [rule.id for rule in rules("x", answered="400: …", id_form=("An id has 9 letters.", "400: …"))]
     ['x.answered', 'x.id-form']
@@ -403,14 +403,14 @@ _HOMES = {
     **{name: name.replace("-", "_") for name in _OWN},
     **dict.fromkeys(("mistral", "deepseek", "kimi", "minimax"), "compatible"),
 }
-"""Where each profile stands below `suture.providers`; it is loaded when it is asked for."""
+"""The module of each profile below `suture.providers`; it is imported on first use."""
 
 PROFILES = (PAIRING.name, *_HOMES)
 """The names of all profiles."""
 
 
 def get_profile(name: str | Profile) -> Profile:
-    """Return the profile called `name`; one of your own is its own name.
+    """Return the profile called `name`; a profile object is returned as it is.
 
     >>> get_profile("mistral").ids.limit
     9
@@ -427,7 +427,7 @@ def get_profile(name: str | Profile) -> Profile:
 
 
 def default_profile(wire: str) -> Profile:
-    """Return the profile a wire has by default: its own provider's, `pairing` for the native ones.
+    """Return the default profile of a wire: that of its provider, or `pairing` for the native wires.
 
     >>> default_profile("anthropic").name, default_profile("message").name
     ('anthropic', 'pairing')
@@ -435,7 +435,7 @@ def default_profile(wire: str) -> Profile:
     return get_profile(wire) if wire in _HOMES else PAIRING
 
 
-# Whose rules hold
+# Which rules apply
 
 _NAMES = {
     "anthropic": "anthropic claude",
@@ -447,13 +447,13 @@ _NAMES = {
     "minimax": "minimax",
     "openai-chat": ("openai azure openrouter fireworks together cerebras nvidia litellm ollama groq grok xai vllm"),
 }
-"""What the names of each profile's providers hold. The first that fits counts: a Claude at Google's is Anthropic's."""
+"""Parts of providers' names, by profile. The first match counts: Claude on Vertex AI has Anthropic's rules."""
 
 _OF_IDS = frozenset(("illegal-id", "missing-id", "repeated-id"))
 
 
 def profile_of(provider: str) -> Profile:
-    """Return the profile of a provider by any of its names; for one that nobody knows, the strictest rules.
+    """Return the profile of a provider by any of its names; for an unknown provider, the strictest rules.
 
     The name may be a framework's own (`google_vertexai`, `amazon_bedrock`) or that of a class (`ChatOpenAI`).
 
@@ -469,7 +469,7 @@ def profile_of(provider: str) -> Profile:
 
 @cache
 def _strictest() -> Profile:
-    """Anthropic's rules, ids as short and turns as split as OpenAI wants them: what nearly every provider accepts."""
+    """Anthropic's rules, with OpenAI's short ids and separate results: nearly every provider accepts the outcome."""
     base = get_profile("anthropic")
     ids = IdForm(pattern="[a-zA-Z0-9_-]+", limit=40, scope="history", prefix="toolu_", length=30)
     own = rules("strictest", own_results="as Chat Completions")
@@ -478,10 +478,10 @@ def _strictest() -> Profile:
 
 @lru_cache(maxsize=256)
 def profile_for(wire: str, base: Profile, model: Profile) -> Profile:
-    """Return the rules for messages that a framework keeps on one `wire` and sends to whatever model it has.
+    """Return the rules for messages that a framework keeps on one `wire` and sends to any model.
 
-    A profile that speaks of the wire holds as it is. Of another provider's the ids hold, beside the rules of `base`:
-    the framework makes the rest of the messages what that provider takes.
+    A model's profile that covers the wire is used unchanged. From any other, only the rules about ids are added to
+    `base`: the framework converts the rest of the messages into what that provider accepts.
 
     >>> profile_for("bedrock", get_profile("bedrock"), get_profile("mistral")).ids == get_profile("mistral").ids
     True

@@ -204,7 +204,7 @@ def _find_modules_here() -> None:
 def make_agent(
     asked: Namespace, model: Model[Any], tools: Sequence[Tool[..., Any]], talk: Talk, store: MemoryStore, outputs: str
 ) -> ChatModelAgent[Any]:
-    """Return the agent: it repairs its history, keeps it, saves long and old output, and goes on after what may pass."""
+    """Return the agent: it repairs and stores its history, offloads long and old output, and retries failed turns."""
     reduction = ToolReduction(
         LocalBackend(outputs),
         max_tokens_for_clear=asked.max_tokens_for_clear,

@@ -203,7 +203,7 @@ class _Reader:
         return event.model_copy(update={"content": event.content.model_copy(update={"parts": parts})})
 
     def _is_awaited(self, call: FunctionCall) -> bool:
-        """Return whether somebody may still answer a call; ADK goes on with an agent's task, however long that takes."""
+        """Return whether somebody may still answer a call; ADK continues an agent's task however long that takes."""
         agent = self._agents.find_agent(call.name or "") if self._agents is not None else None
         is_task = getattr(agent, "mode", None) == "task"
         return is_task or call.id in self._waiting or any(f"@{call.id}." in branch for branch in self._branches)

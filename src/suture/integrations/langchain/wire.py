@@ -503,7 +503,7 @@ def _decode(arguments: Any) -> Any:
 
 
 def _is_plain(message: AIMessage) -> bool:
-    """Return whether all calls of `message` are in `tool_calls`, at a glance; what else is there needs a closer look."""
+    """Return whether all calls of `message` are certainly in `tool_calls`; otherwise it needs a closer look."""
     own = message.__dict__  # read at once: this is the hot path
     calls, content, extra = own[_CALLS], own[_CONTENT], own["additional_kwargs"]
     if own[_INVALID] or (content.__class__ is not str and content and not _match_in_order(content, calls)):

@@ -115,7 +115,7 @@ def _is_reasoning(item: dict[str, Any], items: dict[str, None]) -> bool:
 
 
 def _is_new(item: dict[str, Any], prefix: str, items: dict[str, None]) -> bool:
-    """Return whether an item has no id, or one that the service can have given it and that is new; note it in `items`."""
+    """Return whether an item has no id, or a new one that the service can have given it; note the id in `items`."""
     item_id = item.get("id")
     if item_id is None:
         return True
