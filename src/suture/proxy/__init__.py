@@ -1,6 +1,6 @@
-"""The proxy: any program's requests go through it to a provider, and none carries a broken history.
+"""The proxy: repairs the histories in the requests that programs send to providers.
 
-An ASGI application (`Proxy`), and what serves it. See `suture proxy --help`.
+An ASGI application (`Proxy`), and the server for it. See `suture proxy --help`.
 """
 
 from suture.proxy.app import Proxy, Records, Timing

@@ -1,7 +1,7 @@
-"""The ASGI application: takes a request, has its history repaired, passes it on, and the reply back as it comes.
+"""The ASGI application: it repairs the history in a request, forwards the request, and passes back the reply.
 
-A request that needs no repair goes on byte for byte, and so does one that cannot be read, or whose repair fails or is
-slow. A reply always does.
+A request is forwarded byte for byte if it needs no repair, cannot be read, or its repair fails or takes too long. A
+reply is always passed back byte for byte.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from suture.wires import sendable
 Scope = MutableMapping[str, Any]
 
 _SEALS = frozenset((b"content-md5", b"content-digest", b"digest", b"signature", b"x-amz-content-sha256"))
-"""Headers that vouch for the bytes of a body: then these cannot be changed."""
+"""Headers that authenticate the bytes of a body, which then must not be changed."""
 _AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""What the client library would add."""
+"""Headers that the client library would add."""
 _MOST_LOOKS = 64
-"""How many bodies may be looked at at once; what comes on top goes on as it is."""
+"""How many bodies may be examined at once; further ones are forwarded unchanged."""
 _PIECE = 1 << 18
 _LONGEST_ERROR = 1 << 18
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -42,7 +42,7 @@ Headers = list[tuple[bytes, bytes]]
 
 _CONNECTION = (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade")
 _HOPS = frozenset((*_CONNECTION, b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"))
-"""Headers of one connection, which end here."""
+"""Headers that apply to one connection and are not forwarded."""
 _LOG = logging.getLogger("suture.proxy")
 _HELP = {
     "requests_total": "Requests that were answered, by wire and class of status.",
@@ -56,11 +56,11 @@ _HELP = {
 }
 
 
-# --- the program that asks ------------------------------------------------------------------------
+# --- the client -----------------------------------------------------------------------------------
 
 
 class Client:
-    """One request of a program, over ASGI. If the program leaves, the task that answers is cancelled."""
+    """One request of a program, over ASGI. If the program disconnects, the task that answers is cancelled."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
@@ -69,7 +69,7 @@ class Client:
         self.begun = self.gone = False
 
     async def read(self, limit: int, headers: Headers) -> tuple[bytes, bool]:
-        """Return the body, and whether more of it follows, because it is over the limit."""
+        """Return the body, and whether there is more of it because it is over the limit."""
         told = next((value for name, value in headers if name == b"content-length"), b"")
         if told.isdigit() and int(told) > limit:
             return b"", True
@@ -84,7 +84,7 @@ class Client:
         return b"".join(pieces), more
 
     async def stream(self, first: bytes) -> AsyncIterator[bytes]:
-        """Yield a body as it comes, and then watch."""
+        """Yield a body as it comes, then watch for a disconnect."""
         if first:
             yield first
         more = True
@@ -98,7 +98,7 @@ class Client:
         self.watch()
 
     def watch(self) -> None:
-        """Watch whether the program leaves; its request has been read."""
+        """Watch for a disconnect of the program, once its request was read."""
         self._waiting = asyncio.ensure_future(self._wait())
 
     async def _wait(self) -> None:
@@ -126,7 +126,7 @@ class Client:
     async def write(self, body: bytes, *, more: bool = True) -> None:
         """Send a piece of a reply's body."""
         if not more:
-            self.stop()  # what comes now is the server's word that all was sent
+            self.stop()  # the next message would only say that everything was sent
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
 
     async def say(self, status: int, body: bytes, kind: bytes) -> None:
@@ -143,7 +143,7 @@ class Client:
 
 
 def without_hops(headers: Headers) -> Headers:
-    """Return the headers that are for the other end.
+    """Return the headers that are meant for the other end.
 
     >>> without_hops([(b"connection", b"x-mine"), (b"x-mine", b"1"), (b"accept", b"*/*")])
     [(b'accept', b'*/*')]
@@ -153,7 +153,7 @@ def without_hops(headers: Headers) -> Headers:
     return [(name, value) for name, value in headers if name not in gone]
 
 
-# --- what is told of all of it --------------------------------------------------------------------
+# --- counts and reports ---------------------------------------------------------------------------
 
 
 class Records:
@@ -183,16 +183,16 @@ class Records:
             self._file = None
 
     def count(self, name: str, **labels: str) -> None:
-        """Count one."""
+        """Add one to a counter."""
         self._counts[name][tuple(labels.items())] += 1
 
     def time(self, name: str, started: float) -> None:
-        """Count one, and the seconds since it started."""
+        """Add one to a counter, and the seconds since `started`."""
         self._counts[name][()] += 1
         self._seconds[name] += time.perf_counter() - started  # pyright: ignore[reportArgumentType]
 
     def write(self, **facts: Any) -> None:
-        """Write a line to the report: facts that are not empty, and when it was."""
+        """Write a line to the report: the time, and the facts that are not empty."""
         if self._file is None:
             return
         kept = {name: value for name, value in facts.items() if value not in (None, "", (), [])}
@@ -203,7 +203,7 @@ class Records:
             self.count("failures_total", kind="report")
 
     def failed(self, kind: str, error: BaseException | None = None) -> None:
-        """Count a failure, and log what kind of error it was; never what it says, which may quote the request."""
+        """Count a failure and log the type of its error, but not its text, which may quote the request."""
         self.count("failures_total", kind=kind)
         _LOG.warning("failure: %s%s", kind, "" if error is None else f" ({type(error).__name__})")
 
@@ -230,18 +230,18 @@ def _escape(value: str) -> str:
 
 
 class Timing(NamedTuple):
-    """How long things may take, and how large a body may be that is looked at."""
+    """Time limits, and the size limit of a body that is examined."""
 
     connect: float = 30.0
     idle: float = 600.0
-    """How many seconds an upstream may say nothing."""
+    """How many seconds an upstream may be silent."""
     repair: float = 5.0
-    """How many seconds a look at a request may take; then it goes on as it is."""
+    """How many seconds the examination of a request may take; after that it is forwarded unchanged."""
     max_body: int = 64 * 1024 * 1024
 
 
 class Exchange(NamedTuple):
-    """A request on its way."""
+    """A request that is being forwarded."""
 
     method: str
     path: str
@@ -253,7 +253,7 @@ class Exchange(NamedTuple):
 
 
 class Proxy:
-    """An ASGI application that repairs the histories in the requests which it passes on.
+    """An ASGI application that repairs the histories in the requests that it forwards.
 
     >>> app = Proxy([Route(upstream="https://api.openai.com")])
     >>> app.records.text().splitlines()[-1]
@@ -275,7 +275,7 @@ class Proxy:
         self._looks = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI has it."""
+        """Answer one request, as ASGI demands."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
@@ -322,7 +322,7 @@ class Proxy:
             )
 
     async def _forward(self, exchange: Exchange, client: Client) -> None:
-        """Pass a request on, repaired where that is needed, and its reply back."""
+        """Forward a request, repaired if needed, and pass back its reply."""
         body, more = await client.read(self.timing.max_body if exchange.place else 0, exchange.headers)
         if client.gone:
             return
@@ -346,7 +346,7 @@ class Proxy:
     async def _exchange(
         self, exchange: Exchange, content: Any, reading: Reading | None, client: Client
     ) -> tuple[int, Reading | None]:
-        """Send a request and pass its reply back; return its status, and what was done for it."""
+        """Send a request and pass back its reply; return its status and the last reading of the request."""
         async with AsyncExitStack() as stack:
             try:
                 reply = await stack.enter_async_context(self._request(exchange, content))
@@ -365,7 +365,7 @@ class Proxy:
                 self.records.failed("upstream-timeout" if slow else "upstream", error)
                 if not client.begun:
                     await client.refuse(504 if slow else 502, f"the upstream failed: {type(error).__name__}")
-                return 0, reading  # a reply that has begun is left unfinished, so that the client sees that it is
+                return 0, reading  # a reply that has begun is left unfinished, so that the client notices
 
     def _request(self, exchange: Exchange, content: Any) -> Any:
         client = self._client
@@ -399,7 +399,7 @@ class Proxy:
     # --- the repair -------------------------------------------------------------------------------
 
     async def _look(self, exchange: Exchange, body: bytes, rules: Rules | None = None) -> Reading | None:
-        """Look at a body in a thread; nothing comes of it where that fails, takes too long, or there is none."""
+        """Examine a body in a thread; return `None` if there is none, or if that fails or takes too long."""
         place = exchange.place
         if place is None or not body:
             return None
@@ -430,7 +430,7 @@ class Proxy:
     def _looked(self, looking: "asyncio.Future[Reading]") -> None:
         self._looks -= 1
         if not looking.cancelled():
-            looking.exception()  # heard by whoever waited, if anybody still did
+            looking.exception()  # marks it as retrieved; whoever still waited has it
 
     def _rules(self, route: Route, place: Place, model: str) -> Rules:
         profile = route.profile
@@ -448,9 +448,9 @@ class Proxy:
         lessons: Lessons,
         stack: AsyncExitStack,
     ) -> tuple[aiohttp.ClientResponse, Reading, bytes]:
-        """Repair what was refused by the stricter rule, and send it once more.
+        """Repair a refused request by the stricter rule, and send it again.
 
-        Return the reply to pass back, what was done for it, and what was read of it already.
+        Return the reply to pass back, the reading of its request, and the part of the reply that was already read.
         """
         said = b""
         while len(said) < _LONGEST_ERROR and (piece := await refusal.content.readany()):
@@ -472,13 +472,13 @@ class Proxy:
                     lessons.keep(lesson, *named)
                 except OSError as error:
                     self.records.failed("learning", error)
-                if reading.body is not None:  # what was repaired at first is in it, too
+                if reading.body is not None:  # it includes the first repair
                     reports = (*reading.reports, *again.reports)
                     again = again._replace(reports=reports, reduced=reading.reduced or again.reduced)
                 return reply, again, b""
         return refusal, reading, said
 
-    # --- what is told -----------------------------------------------------------------------------
+    # --- reports ----------------------------------------------------------------------------------
 
     def _note(self, exchange: Exchange, reading: Reading | None, status: int) -> None:
         wire = exchange.place.wire if exchange.place is not None else "other"
@@ -512,7 +512,7 @@ class Proxy:
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
-    """Yield a large body in pieces, so that the loop can do other things between them."""
+    """Yield a large body in pieces, so that the event loop can do other things in between."""
     for start in range(0, len(data), _PIECE):
         yield data[start : start + _PIECE]
 
@@ -537,5 +537,5 @@ def _open_client(timing: Timing) -> aiohttp.ClientSession:
 
 @cache
 def _proxy_for(scheme: str, host: str) -> str | None:
-    """Return the proxy that the environment names for an upstream."""
+    """Return the proxy that the environment sets for an upstream."""
     return None if proxy_bypass(host) else getproxies().get(scheme)

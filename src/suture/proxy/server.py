@@ -1,4 +1,4 @@
-"""Serving the proxy: for good, or for one command."""
+"""Serving the proxy, until it is stopped or while a command runs."""
 
 import asyncio
 import gc
@@ -25,14 +25,14 @@ VARIABLES = {
     "GOOGLE_GEMINI_BASE_URL": "/gemini",
     "GEMINI_API_BASE": "/gemini",
 }
-"""The variables that SDKs, gateways and coding agents read an address from, and the route that it leads to."""
+"""The variables in which SDKs, gateways and coding agents expect an address, with the route for each."""
 _SIGNALS = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 _LOCAL = "127.0.0.1,localhost"
 _GRACE = 5
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it is ready, and leaves signals to whoever runs it."""
+    """A server that calls back when it is ready, and leaves signals to its caller."""
 
     def __init__(self, app: Proxy, ready: Callable[[], object]) -> None:
         config = uvicorn.Config(
@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and call back."""
         await super().startup(sockets)
         self._ready()
 
@@ -64,13 +64,13 @@ class _Server(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """End when the requests at hand are answered, or at once if this is said again."""
+        """End after the current requests are answered, or at once if called again."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+    """Return a listening socket.
 
     >>> with bind("127.0.0.1", 0) as found:
     ...     found.getsockname()[0]
@@ -89,7 +89,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def serve(app: Proxy, host: str = "127.0.0.1", port: int = 8787, *, ready: Callable[[str], object] = print) -> None:
-    """Serve the proxy until Ctrl-C or SIGTERM; say its address when it can be reached."""
+    """Serve the proxy until Ctrl-C or SIGTERM; pass its address to `ready` when it can be reached."""
     found = bind(host, port)
     server = _Server(app, lambda: ready(address_of(found)))
 
