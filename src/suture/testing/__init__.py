@@ -1,4 +1,4 @@
-"""What helps to test agents and their parts."""
+"""Test doubles and contracts for agents and their parts."""
 
 from suture.testing._scripted import ScriptedModel
 from suture.testing.backend_contract import BackendContract

@@ -18,7 +18,7 @@ from suture.testing.checks import Step, cancel_after, refused, run_with, same, w
 MEBIBYTE = 1 << 20
 WALKS, STEPS = 8, 25
 PATHS = ("/a/b", "/a/c/d", "/a/c!", "/a/c0", "/a.b/c", "/ab", "/é")
-"""None of them is above another, which a file system cannot have."""
+"""No path is a parent of another one, which a file system would not allow."""
 NEAR = ("/a", "/a/c", "/a/b/c", "/a/b/c/d", "/A0", "/never/a")
 SIZES = (0, 1, 86, 5000, 262_144, MEBIBYTE, 2 * MEBIBYTE, 4 * MEBIBYTE, 9 * MEBIBYTE + 7)
 
@@ -30,7 +30,7 @@ NONSENSE: Sequence[tuple[Any, ...]] = (
     ("read", ("/a", -1), ("/a", 0, -1), ("/a", "0"), ("/a", 0, 1.5)),
     ("expire", (-1,), (float("nan"),)),
 )
-"""Methods, and arguments that none of them takes."""
+"""Methods with arguments that they must refuse."""
 ODD_PATHS = (
     *("/ä b", "/日本/😀", "/'; DROP TABLE files; --", "/%/_/%2e%2e/%2F", "/...", "/.hidden/..x", "/-rf", "/~/$HOME"),
     *("/a:b|c?d*e<f>\"g'", "/#/&/+/=", "/e\u0301/é", "/ x / y ", "/[a]/{b}/^`!@,;", "/\u200b\u2028\ufeff", "/CON/nul"),
@@ -53,10 +53,10 @@ NO_PATHS: Mapping[str, Sequence[Any]] = {
 
 
 class BackendContract(ABC):
-    """The tests of a backend. Inherit, say how a backend is made, and let pytest or unittest find the tests.
+    """The tests of a backend. Inherit, define how to make a backend, and let pytest or unittest find the tests.
 
-    `make_backend` gives a new, empty backend each time it is called. `make_another` gives a second one that has the
-    same files; without it the tests of two writers use one backend.
+    `make_backend` returns a new, empty backend on each call. `make_another` returns a second one with the same files;
+    without it, the tests with two writers use one backend.
 
     >>> from suture.stores import MemoryBackend
     >>> from suture.testing import BackendContract
@@ -76,7 +76,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_it_does_what_a_memory_backend_does(self, backend: FileBackend) -> None:
-        """Whatever is written, streamed, read, deleted, listed and expired, step by step; also through two backends."""
+        """For any steps of writing, streaming, reading, deleting, listing and expiring; also through two backends."""
         another = self.make_another(backend)
         for number in range(WALKS):
             await walk((backend, another), MemoryBackend(), _choose_steps(Random(number)))  # noqa: S311 - no secret
@@ -101,11 +101,11 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_what_cannot_be_a_path_is_refused(self, backend: FileBackend) -> None:
-        """Every method says which and why, in few visible letters, and nothing happens."""
+        """Every method names the path and the reason in a short printable text, and nothing happens."""
         for reason, path in [(reason, path) for reason, paths in NO_PATHS.items() for path in paths]:
             source = Source([b"x"])
             calls: list[Any] = [("write", "x"), ("write_stream", source), ("size",), ("delete",), ("read",), ("paths",)]
-            for method, *rest in calls[: -1 if "empty" in reason else None]:  # as a prefix it is everything
+            for method, *rest in calls[: -1 if "empty" in reason else None]:  # as a prefix, it means everything
                 call = getattr(backend, method)(path, *rest)
                 error = await refused(anext(call) if method == "read" else call, StoreError)
                 told = str(error)
@@ -145,7 +145,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_of_writers_of_one_path_one_wins(self, backend: FileBackend) -> None:
-        """Also if they use two backends. The others are told, and nothing of theirs is there."""
+        """Also if they use two backends. The others get an error, and nothing of theirs is stored."""
         another = self.make_another(backend)
         for path, size in (("/small", 10), ("/large", 5 * MEBIBYTE)):
             contents = [bytes([number]) * size for number in range(6)]
@@ -166,7 +166,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_tasks_may_write_the_same_at_once(self, backend: FileBackend) -> None:
-        """That is one write, tried again."""
+        """This counts as one write that is tried again."""
         another = self.make_another(backend)
         for path, content in (("/small", b"x"), ("/large", sample(5 * MEBIBYTE))):
             await asyncio.gather(*(one.write(path, content) for one in (backend, another)))
@@ -186,7 +186,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_a_cancelled_write_is_whole_or_raises(self, backend: FileBackend) -> None:
-        """Whoever sees it raise can rely on nothing being there, and may try again in any case."""
+        """If it raises, nothing was stored; trying again is safe in any case."""
         for turns in range(8):
             path, content = f"/{turns}", sample(2 * MEBIBYTE)
             returned = await cancel_after(turns, backend.write(path, content))
@@ -240,7 +240,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_a_stream_that_never_waits_can_be_cancelled(self, backend: FileBackend) -> None:
-        """A source that has always more at hand does not keep the cancellation out."""
+        """A source that always has more data does not block the cancellation."""
         source = Source([sample(MEBIBYTE)] * 100)
         task = asyncio.ensure_future(backend.write_stream("a/b", source))
         await source.begun.wait()
@@ -251,7 +251,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_a_path_that_is_taken_while_a_stream_goes_on_stays_as_it_is(self, backend: FileBackend) -> None:
-        """The stream is refused in the end, and any other at once; its source is closed."""
+        """The stream is refused at its end, and a new one at once; its source is closed."""
         for path, size in (("small", 10), ("large", 9 * MEBIBYTE)):
 
             async def pieces(path: str, size: int) -> AsyncGenerator[bytes, None]:
@@ -266,7 +266,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_what_is_read_is_one_file_even_if_it_is_replaced_meanwhile(self, backend: FileBackend) -> None:
-        """The rest of the old one comes, or an error; never something of the new one."""
+        """The reader gets the rest of the old file or an error, never a part of the new one."""
         for path, size in (("/small", 3 * MEBIBYTE // 2), ("/large", 9 * MEBIBYTE)):
             old, new, read = sample(size), bytes(size), b""
             await backend.write(path, old)
@@ -285,7 +285,7 @@ class BackendContract(ABC):
 
 
 async def _choose_steps(chance: Random) -> AsyncIterator[Step]:
-    """Yield steps by chance; in the end all is looked at, and expires."""
+    """Yield random steps; at the end, check everything and let it expire."""
     for _ in range(STEPS):
         path, size = chance.choice(PATHS)[chance.randint(0, 1) :], chance.choice(SIZES)
         content = sample(size + 1)[chance.choice((0, 0, 1)) :][:size]
@@ -313,7 +313,7 @@ async def _choose_steps(chance: Random) -> AsyncIterator[Step]:
 
 
 class Source:
-    """A stream that knows how much was taken from it, and how often it was closed."""
+    """A stream that counts how much was read from it, and how often it was closed."""
 
     def __init__(self, pieces: Sequence[bytes], *, error: Exception | None = None, waits: bool = False) -> None:
         self._pieces, self._waits, self.error = pieces, waits, error
@@ -338,18 +338,18 @@ class Source:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Count."""
+        """Count the call."""
         self.closed += 1
 
 
 @cache
 def sample(size: int) -> bytes:
-    """Return so many bytes, in which no two pieces are alike where somebody might cut."""
+    """Return `size` bytes in which no two pieces of a likely size are equal."""
     return (bytes(range(251)) * (size // 251 + 1))[:size]
 
 
 async def read_all(backend: FileBackend, path: str, start: int = 0, stop: int | None = None) -> bytes:
-    """Return all that a backend reads."""
+    """Return all bytes that a backend reads."""
     read = bytearray()
     async with closing(backend.read(path, start, stop)) as pieces:
         async for piece in pieces:

@@ -1,4 +1,4 @@
-"""What the contracts check with. Not `assert`: outside of test files pytest does not say what was compared."""
+"""The checks of the contracts. They do not use `assert`, for which pytest shows no values outside of test files."""
 
 import asyncio
 import reprlib
@@ -18,13 +18,13 @@ class Step(NamedTuple):
     options: Mapping[str, Any] = {}
 
     async def take(self, thing: Any) -> Any:
-        """Return what comes of it: a value, or what an error says to a program."""
+        """Call the method; return its value, or the type and facts of its error."""
         try:
-            given = [each() if callable(each) else each for each in self.arguments]  # a stream is made anew
+            given = [each() if callable(each) else each for each in self.arguments]  # makes a new stream
             found = getattr(thing, self.name)(*given, **self.options)
             if not hasattr(found, "__aiter__"):
                 found = await found
-            else:  # a file is read in pieces of a mebibyte at most, none of them empty
+            else:  # a file is read in non-empty pieces of at most a mebibyte
                 async with closing(found) as read:
                     pieces = [piece async for piece in read]
                 same([len(piece) for piece in pieces if not 0 < len(piece) <= 1 << 20], [])
@@ -38,9 +38,9 @@ class Step(NamedTuple):
 
 
 async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]) -> None:
-    """Take the same steps with `things`, one after the other, and with what they are measured by.
+    """Take the same steps with `things` in turn, and with the `reference`.
 
-    Raises `AssertionError` where something else comes of a step.
+    Raises `AssertionError` if the outcomes of a step differ.
     """
     taken: list[Step] = []
     turns = cycle(things)
@@ -54,14 +54,14 @@ async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]
 
 
 async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:
-    """Cancel work after so many turns of the event loop, wait for its end, and return whether it returned.
+    """Cancel work after some turns of the event loop, wait for its end, and return whether it returned.
 
     >>> asyncio.run(cancel_after(3, asyncio.sleep(60))), asyncio.run(cancel_after(3, asyncio.sleep(0)))
     (False, True)
     """
     returned = False
 
-    async def note() -> None:  # a cancellation may also come after the end of the work
+    async def note() -> None:  # the cancellation may come after the end of the work
         nonlocal returned
         await work
         returned = True
@@ -71,18 +71,18 @@ async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:
         await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
-    work.close()  # where it never began
+    work.close()  # in case it never began
     return returned
 
 
 def run_with(maker: str) -> Callable[[Callable[[Any, Any], Coroutine[Any, Any, None]]], Callable[[Any], None]]:
-    """Return a decorator that makes a plain test of a coroutine, which is given what `maker` makes."""
+    """Return a decorator that turns a coroutine into a plain test; the coroutine gets what `maker` makes."""
 
     def decorate(test: Callable[[Any, Any], Coroutine[Any, Any, None]]) -> Callable[[Any], None]:
         def run(self: Any) -> None:
             asyncio.run(test(self, getattr(self, maker)()))
 
-        # Not `functools.wraps`: pytest would take the argument for a fixture.
+        # Not `functools.wraps`: pytest would mistake the argument for a fixture.
         run.__name__, run.__qualname__, run.__doc__ = test.__name__, test.__qualname__, test.__doc__
         return run
 
@@ -99,7 +99,7 @@ def same(found: object, expected: object) -> None:
 
 
 def ensure(fact: object) -> None:
-    """Raise `AssertionError` unless something holds.
+    """Raise `AssertionError` unless `fact` is true.
 
     >>> ensure(1 < 2)
     """

@@ -1,4 +1,4 @@
-"""What there is to see of a history, or of a run in a store; the page as one file, and a server that follows stores."""
+"""The data that the page shows of a history or stored run, the page as one file, and a server that follows stores."""
 
 import asyncio
 import base64
@@ -52,7 +52,7 @@ class Turn(msgspec.Struct):
 
 
 class Rewrite(msgspec.Struct):
-    """A change of what was already there: by a repair, a reduction, a compaction, or somebody's hook."""
+    """A change of earlier messages: by a repair, a reduction, a compaction or a custom hook."""
 
     by: str
     time: int
@@ -62,7 +62,7 @@ class Rewrite(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """All that the page shows of one history or run."""
+    """Everything that the page shows of one history or run."""
 
     name: str
     wire: str
@@ -82,7 +82,7 @@ class Run(msgspec.Struct):
 def show_history(
     messages: Sequence[Any], *, name: str = "history", wire: str | None = None, profile: Any = None
 ) -> Run:
-    """Return what there is to see of a history: its messages, what a provider would refuse, and the repair.
+    """Return the data of a history: its messages, what a provider would refuse, and the repair.
 
     >>> show_history([{"role": "user", "content": "hi"}]).messages[0]["text"]
     'hi'
@@ -100,13 +100,13 @@ def show_history(
 
 
 async def show_run(store: Store, name: str) -> Run:
-    """Return what there is to see of a stored run: its turns with their times, and all that was rewritten.
+    """Return the data of a stored run: its turns with their times, and everything that was rewritten.
 
-    What stands behind a record that cannot be read is left out, and `error` says so.
+    Records after one that cannot be read are left out, and `error` says so.
     """
     try:
         records = await store.load(name)
-    except StoreError as error:  # the other runs of the store can be seen
+    except StoreError as error:  # the other runs of the store can still be shown
         return Run(name, "", error=str(error))
     if not records:
         raise SutureError(f"there is no run {name!r} in this store")
@@ -155,7 +155,7 @@ def _text(text: str) -> str:
 
 
 class _Viewed:
-    """Stands for the model of a run that is only looked at."""
+    """Stands for the model of a run that is only shown."""
 
     def __init__(self, wire: str) -> None:
         self.wire, self.profile = wire, "pairing"
@@ -165,7 +165,7 @@ class _Viewed:
 
 
 class _Reader:
-    """Reads the records of a run in order, and notes what each of them did."""
+    """Reads the records of a run in order, and notes the effect of each."""
 
     def __init__(self, name: str, records: Sequence[bytes]) -> None:
         self.records = records
@@ -211,7 +211,7 @@ class _Reader:
         self.time = written
 
     def _note(self, change: journal.Record, time: int) -> None:
-        """Note what a change does that cannot be seen afterwards."""
+        """Note the effects of a change that cannot be seen after it was applied."""
         if isinstance(change, journal.Noted) and change.what == "retry":
             self.retries.append(change.text)
         elif isinstance(change, journal.Noted) and change.what:
@@ -220,7 +220,7 @@ class _Reader:
             old = self.messages[change.start : change.stop]
             new = [self.run.wire.load(item) for item in change.messages]
             before, after = _messages(self.wire, old), _messages(self.wire, new)
-            if before and before[-1] in after:  # what follows came later, in the same record
+            if before and before[-1] in after:  # the rest was added later, in the same record
                 after = after[: len(after) - after[::-1].index(before[-1])]
             self.shown.rewrites.append(Rewrite(self.by, time, change.start, before, after))
         elif isinstance(change, journal.Answered) and self.turn is not None:
@@ -228,7 +228,7 @@ class _Reader:
                 self._end(index, "error" if result.is_error else "finished", time)
 
     def _follow(self, change: journal.Record, time: int) -> None:
-        """Note what a change has brought."""
+        """Note the effects of a change after it was applied."""
         if isinstance(change, journal.Changed) and change.fields.get("turn"):
             calls = self.run.wire.calls(self.messages[-1]) if self.messages else ()
             shown = [Call(call.name, call.id or "") for call in calls]
@@ -275,9 +275,9 @@ def write_page(runs: Sequence[Run], *, names: Sequence[str] | None = None, live:
     """
     template = files("suture.viewer").joinpath("page.html").read_text(encoding="utf-8")
     data = {"runs": runs, "names": names, "live": live}
-    # A browser ends the block at the first "</script": with no "<" in it there is none.
+    # A browser ends the block at the first "</script", so no "<" may be in it.
     plain = _encode(data).decode().replace("<", "\\u003c")
-    # Only our script and our style may act, by their hashes.
+    # Only our script and our style are allowed, by their hashes.
     parts = re.findall(r"<(style|script)>(.*?)</", template, re.DOTALL)
     digests = [(kind, base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()) for kind, text in parts]
     allowed = "; ".join(f"{kind}-src 'sha256-{digest}'" for kind, digest in digests)
@@ -288,12 +288,12 @@ def write_page(runs: Sequence[Run], *, names: Sequence[str] | None = None, live:
 def _encode(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a character
+    except UnicodeEncodeError:  # a lone surrogate
         return msgspec.json.encode(sendable(msgspec.to_builtins(value)))
 
 
 class _Server(ThreadingHTTPServer):
-    """A server to which a browser that goes away is no error."""
+    """A server that does not report a browser's disconnect as an error."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
@@ -301,9 +301,9 @@ class _Server(ThreadingHTTPServer):
 
 
 def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, port: int = 0) -> ThreadingHTTPServer:
-    """Return a server of the page for browsers on this machine; where `run` is given, they ask it for runs by name.
+    """Return a server of the page for browsers on this machine; with `run`, the page loads runs by name.
 
-    A page of another site cannot read it: a request that names any other host than this machine is refused.
+    Pages of other sites cannot read it: a request for any host but this machine is refused.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -331,15 +331,15 @@ def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, p
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library calls it
-            """Say nothing."""
+            """Log nothing."""
 
     return _Server(("127.0.0.1", port), Handler)
 
 
 def serve_store(open_store: Callable[[], AbstractContextManager[Store]], *, port: int = 0) -> ThreadingHTTPServer:
-    """Return a server of the runs in a store, which the page follows while they go on.
+    """Return a server for the runs in a store, which the page follows live.
 
-    Each request opens the store anew, so it sees what other processes have written.
+    Each request opens the store again, so it sees what other processes have written.
     """
 
     def run(name: str) -> Run:
