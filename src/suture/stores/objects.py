@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PART: Final = 2 << 20
-"""How many bytes a part has. With larger ones a stream would take much memory, with smaller ones many requests."""
+"""How many bytes a part has. Larger ones would need much memory, smaller ones many requests."""
 
 _MARK: Final = b"suture: in parts "
 _POINTER: Final = len(_MARK) + 48 + 21
@@ -42,16 +42,16 @@ _BATCH: Final = 1000
 _METHODS: Final = ("delete", "get", "head", "list", "put")
 _NO_RIGHT: Final = "the store does not accept the credentials, or not for this; check them and their rights"
 _NO_DIRECTORY: Final = "Not a directory"
-"""How a store that is a file system says that a file stands in the way."""
+"""The text of a store on a file system that says that a file is in the way."""
 
 
 class ObjectBackend(Files):
     """A backend in an object store: S3 and what speaks like it, Google Cloud Storage, Azure.
 
-    Give a store of `obstore.store`, or a URL such as `s3://bucket/prefix` with the options of
-    `obstore.store.from_url`. With a URL a store that is down is given up after half a minute or so; a store of your
-    own is as patient as you made it. `prefix` is put before every path. The store must be able to put an object only
-    where there is none (`If-None-Match: *`), as all of those above are.
+    Pass a store of `obstore.store`, or a URL such as `s3://bucket/prefix` with the options of
+    `obstore.store.from_url`. With a URL, a store that is down is given up after about half a minute; for a store
+    object, your own settings decide. `prefix` is put before every path. The store must support putting an object
+    only if there is none (`If-None-Match: *`), as all of the above do.
 
     >>> import asyncio
     >>> from suture.stores import ObjectBackend
@@ -65,7 +65,7 @@ class ObjectBackend(Files):
 
     def __init__(self, store: "ObjectStore | str", *, prefix: str = "", **options: Any) -> None:
         try:
-            # The extra is paid for by those who use it.
+            # Imported here, because only users of this class need the extra.
             problems: Any = import_module("obstore.exceptions")
         except ImportError as error:
             missing = "an ObjectBackend needs obstore, which is not installed: pip install 'obstore>=0.12'"
@@ -105,7 +105,7 @@ class ObjectBackend(Files):
 
 
 class _File(NamedTuple):
-    """A file: its object, its size, what tells this version of the object from others, the id of its parts if any."""
+    """A file: its object, its size, the version of the object, and the id of its parts, if it has any."""
 
     key: str
     size: int
@@ -125,11 +125,11 @@ class _Shelf:
         return repr(self.store)
 
     def key(self, name: str) -> str:
-        """Return the object of a file."""
+        """Return the key of a file's object."""
         return f"{self._files}/{name}"
 
     def part(self, group: str, number: int) -> str:
-        """Return the object of a part."""
+        """Return the key of a part's object."""
         return f"{self._parts}/{group}/{number}"
 
     def find(self, name: str) -> _File:
@@ -147,7 +147,7 @@ class _Shelf:
         return file._replace(size=int(size), id=group.decode())
 
     def get(self, file: _File, start: int, end: int) -> bytes:
-        """Read a file from `start` on, at most to `end`: as many bytes as there are in one request."""
+        """Read a file from `start` to `end`, or as much of that as one request returns."""
         options: GetOptions = {}
         if file.id:
             key, offset = self.part(file.id, start // _PART), start // _PART * _PART
@@ -194,7 +194,7 @@ class _Shelf:
         for name in stale:
             self.delete(name)
         owners = {_hash_owner(name): name for name in written.keys() - stale}
-        groups: dict[str, tuple[int, float]] = {}  # how many parts each may have, and when the last one was put
+        groups: dict[str, tuple[int, float]] = {}  # how many parts each may have, and when the last one was stored
         for name, meta in self._list(self._parts):
             group, number = name.split("/")
             count, last = groups.get(group, (0, 0.0))
@@ -222,7 +222,7 @@ class _Shelf:
         try:
             self.store.put(key, body, mode="create")
         except (self.problems.AlreadyExistsError, self.problems.PreconditionError):
-            # The request may have been made twice below, because the first answer was lost; then it is ours.
+            # The library may have repeated the request because the first answer was lost; then the object is ours.
             with suppress(FileNotFoundError):
                 there = self.store.get(key)
                 if there.meta["size"] == len(body) and bytes(there.bytes()) == body:
@@ -234,7 +234,7 @@ class _Shelf:
             self.delete_parts(upload.place[0], upload.count + 1)
 
     def _list(self, prefix: str) -> "Iterator[tuple[str, ObjectMeta]]":
-        """Yield the objects below `prefix`, by what stands behind it."""
+        """Yield the objects below `prefix`, with their keys after it."""
         for batch in self.store.list(prefix, chunk_size=_BATCH):  # pyright: ignore[reportUnknownMemberType]
             for meta in batch:
                 yield meta["path"][len(prefix) + 1 :], meta
@@ -251,14 +251,14 @@ class _Shelf:
             try:
                 self.store.delete(batch)
             except FileNotFoundError:
-                # Some stores stop where something is gone already.
+                # Some stores stop at an object that is gone already.
                 for key in batch:
                     with suppress(FileNotFoundError):
                         self.store.delete(key)
 
 
 def _hash_owner(name: str) -> str:
-    """Return how the ids of all parts of a file begin, however often it is written."""
+    """Return the prefix of the ids of all parts of a file, however often it is written."""
     return blake2b(name.encode(), digest_size=16).hexdigest()
 
 
@@ -277,5 +277,5 @@ def _open_url(url: str, options: dict[str, Any]) -> "ObjectStore":
     except (BaseError, TypeError, ValueError) as error:
         where, names = url.partition("?")[0], ", ".join(options) or "no options"
         reason = str(error).partition("\n")[0].replace(url, where)
-        # Without the cause, which shows all of the URL: there may be a key in it.
+        # Without the cause, which shows the whole URL, in which there may be a key.
         raise ConfigError(f"{where} with {names} leads to no store: {reason}") from None

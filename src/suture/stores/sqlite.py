@@ -17,8 +17,7 @@ _OWN: Final = "key BETWEEN id << 32 AND id << 32 | 4294967295"
 _RUN: Final = f"""
     SELECT id, coalesce((SELECT max(key) FROM records WHERE {_OWN}) - (id << 32) + 1, base) FROM runs WHERE run = :run
 """
-# Nothing is inserted where the record before is missing, where the record is there already, and where somebody else
-# holds the lease.
+# Nothing is inserted if the previous record is missing, the record exists already, or another owner holds the lease.
 _INSERT_ONE: Final = f"""
     INSERT OR IGNORE INTO records SELECT id << 32 | :first, :now, :checksum, :body FROM runs
     WHERE run = :run AND EXISTS (SELECT 1 FROM records WHERE key = (id << 32 | :first) - 1) AND {MAY_WRITE}
@@ -89,7 +88,7 @@ class _Journals(Tables, SQLTables):
         return self._find(run)[1]
 
     def load(self, run: str, first: int) -> list[bytes]:
-        self._connection.execute("BEGIN")  # so that all is read at one moment
+        self._connection.execute("BEGIN")  # so that everything is read from the same state
         records: list[bytes] = []
         for number, low, high in reversed(self._segments(run, first)):
             start = first + len(records)
@@ -123,14 +122,14 @@ def _compose(statement: str) -> str:
 
 
 class SQLiteStore(SQLiteFile, Journals):
-    """A store in a SQLite file. Records outlive the process, also one that is killed.
+    """A store in a SQLite file. Records survive the process, even one that is killed.
 
-    The file is opened at the first use, and made if it is not there, readable by the user alone. It may be
-    shared by tasks, event loops and threads, and by processes on one machine; not over a network file system.
-    A process that is forked must not have used it before. With `synchronous` at "full" records also outlive a
-    loss of power, and each append waits for the disk, in a thread. An append waits for other processes for up
-    to `busy_timeout` seconds, while the event loop goes on. `clock` gives the seconds by which runs expire and
-    leases run out; it is the machine's, so that all its processes agree.
+    The file is opened at the first use, and made if it does not exist, readable only by the user. It may be
+    shared by tasks, event loops and threads, and by processes on one machine, but not over a network file system.
+    Do not use it before forking the process. With `synchronous` set to "full", records also survive a loss of
+    power, and each append waits for the disk, in a thread. An append waits for other processes for up to
+    `busy_timeout` seconds, without blocking the event loop. `clock` returns the seconds by which runs and leases
+    expire; the default is the machine's, so that all its processes agree.
 
     >>> import asyncio, tempfile
     >>> from suture.stores import SQLiteStore
@@ -155,7 +154,7 @@ class SQLiteStore(SQLiteFile, Journals):
 
 _PART: Final = 1 << 18
 _ALL: Final = "SELECT path FROM files WHERE path IS NOT NULL"
-# In the order of SQLite, which is that of the bytes, "0" is what comes right after "/".
+# In SQLite's order, which is byte order, "0" directly follows "/".
 _WITHIN: Final = "SELECT path FROM files WHERE path = :prefix OR path >= :low AND path < :high"
 _PARTS: Final = "SELECT body FROM parts WHERE key BETWEEN ? AND ? ORDER BY key"
 _GROW: Final = "UPDATE files SET size = size + ?, written = ?, path = ? WHERE id = ? AND path IS NULL"
@@ -233,12 +232,12 @@ class _Files(Tables):
 
 
 class SQLiteBackend(SQLiteFile, Files):
-    """A backend in a SQLite file of its own. It cannot be the file of a `SQLiteStore`.
+    """A backend in its own SQLite file, which cannot be that of a `SQLiteStore`.
 
-    The file is opened at the first use, and made if it is not there, readable by the user alone. It may be shared
-    by tasks, event loops and threads, and by processes on one machine; not over a network file system. A process
-    that is forked must not have used it before. With `synchronous` at "full" what was written also outlives a loss
-    of power. A write waits for other processes for up to `busy_timeout` seconds, while the event loop goes on.
+    The file is opened at the first use, and made if it does not exist, readable only by the user. It may be shared
+    by tasks, event loops and threads, and by processes on one machine, but not over a network file system. Do not
+    use it before forking the process. With `synchronous` set to "full", written files also survive a loss of power.
+    A write waits for other processes for up to `busy_timeout` seconds, without blocking the event loop.
 
     >>> import asyncio, tempfile
     >>> from suture.stores import SQLiteBackend
