@@ -1,4 +1,4 @@
-"""Models: the interface that an agent speaks to, and the providers behind it. Each loads its SDK when it is used."""
+"""Models: the interface that an agent uses, and the providers behind it. Each imports its SDK on first use."""
 
 from importlib import import_module
 from os import environ
@@ -48,9 +48,9 @@ _SERVERS = {
     "moonshot": ("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi"),
     "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai-chat"),
 }
-"""Servers that speak Chat Completions: where each is, which variable has its key, and whose rules hold."""
+"""Servers for Chat Completions: the address of each, the variable with its key, and its profile."""
 PROVIDERS = (*_CLASSES, *_SERVERS)
-"""What may stand before the colon in the name of a model."""
+"""The prefixes that the name of a model may have before the colon."""
 
 
 def __getattr__(name: str) -> Any:
@@ -63,7 +63,7 @@ def __getattr__(name: str) -> Any:
 
 
 def get_model(name: str) -> Model[Message]:
-    """Return the model called `name`: `provider:model`, `local`, or `module:attribute` for one of your own.
+    """Return the model called `name`: `provider:model`, `local`, or `module:attribute` for a custom one.
 
     >>> get_model("anthropic:claude-sonnet-4-5")
     AnthropicModel('claude-sonnet-4-5')
@@ -86,7 +86,7 @@ def get_model(name: str) -> Model[Message]:
 
 
 def _own(module: str, attribute: str) -> Model[Message]:
-    """Return the model that a module of the user's holds."""
+    """Return the model in an attribute of the user's module."""
     try:
         found: Any = import_module(module)
     except ModuleNotFoundError as error:
@@ -104,7 +104,7 @@ def _own(module: str, attribute: str) -> Model[Message]:
 
 
 def _guess(provider: str) -> str:
-    """Return a question after the provider that was probably meant."""
+    """Return a question whether a known provider with a similar name was meant."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for an error
 
     meant = "gemini" if provider == "google" else next(iter(get_close_matches(provider, PROVIDERS, 1)), "")

@@ -28,10 +28,10 @@ from suture.providers.bedrock.codec import BedrockCodec
 
 _END: Any = object()
 _making = Lock()
-"""boto3 makes one client at a time."""
+"""The lock for making clients, which boto3 can only do one at a time."""
 _BEARER = "AWS_BEARER_TOKEN_BEDROCK"
 _OPEN = frozenset(("input", "json", "additionalModelRequestFields"))
-"""Where anybody's JSON stands: what looks like bytes there is text."""
+"""The fields with arbitrary JSON, in which nothing is decoded to bytes."""
 _STATUS = {
     "throttlingException": 429,
     "ThrottlingException": 429,
@@ -45,9 +45,9 @@ _STATUS = {
 class BedrockModel(ProviderModel[NativeM]):
     """A model behind Converse, through `boto3` (extra `bedrock`).
 
-    Credentials and region come from where boto3 looks for them, a Bedrock key from `AWS_BEARER_TOKEN_BEDROCK`.
+    Credentials and region come from boto3's usual places, a Bedrock key from `AWS_BEARER_TOKEN_BEDROCK`.
     For anything else, pass a client: `BedrockModel(…, client=boto3.client("bedrock-runtime", region_name=…))`.
-    boto3 waits in threads: each reply has one while it lasts.
+    boto3 blocks, so each reply takes a thread while it lasts.
 
     >>> BedrockModel("us.amazon.nova-micro-v1:0").profile
     'bedrock'
@@ -78,7 +78,7 @@ class BedrockModel(ProviderModel[NativeM]):
         return _with_bytes(message)
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body; the tools that were called are named where it has none."""
+        """Return the body; if it has no tools, those that the history calls are declared."""
         named = cast("BedrockCodec", self.codec).name_called_tools({"modelId": self.model, **body.payload})
         del named[body.field]
         return body._replace(settings=named)
@@ -115,10 +115,10 @@ class BedrockModel(ProviderModel[NativeM]):
         return ModelRequestError(told, provider="bedrock") if isinstance(error, found.BotoCoreError) else None
 
     def keys_of(self, client: Any) -> list[str]:
-        """Return what the client signs with, and the token that it may send."""
+        """Return the secrets of the client: its signing keys and its token."""
         signer = getattr(client or self.__dict__.get("_client"), "_request_signer", None)
         credentials = getattr(signer, "_credentials", None)
-        frozen = getattr(credentials, "_frozen_credentials", credentials)  # to ask for more might renew them
+        frozen = getattr(credentials, "_frozen_credentials", credentials)  # the public way might renew them
         held = [getattr(frozen, "secret_key", None), getattr(frozen, "token", None), environ.get(_BEARER)]
         return [secret for secret in held if isinstance(secret, str)]
 
@@ -143,11 +143,11 @@ class BedrockModel(ProviderModel[NativeM]):
 
 
 def _pass(_: object) -> None:
-    """Let go of what nobody waits for."""
+    """Drop a result that nobody waits for."""
 
 
 def _close(answer: Mapping[str, Any]) -> None:
-    """Close the connection, even if a thread waits on it: only a shutdown wakes it."""
+    """Close the connection even if a thread waits on it, which only a shutdown of the socket can wake."""
     stream = answer.get("stream")
     raw = getattr(stream, "_raw_stream", None)
     with suppress(Exception):
@@ -157,7 +157,7 @@ def _close(answer: Mapping[str, Any]) -> None:
 
 
 def _with_bytes(value: Any, name: str = "") -> Any:
-    """Return a payload with the bytes that boto3 wants, where JSON has base64."""
+    """Return a payload with the base64 of JSON decoded to the bytes that boto3 wants."""
     if isinstance(value, dict):
         held = cast("dict[str, Any]", value)
         return {key: item if key in _OPEN else _with_bytes(item, key) for key, item in held.items()}
@@ -171,11 +171,11 @@ def _with_bytes(value: Any, name: str = "") -> Any:
 
 T = TypeVar("T")
 _waited_on: ContextVar[list[Any]] = ContextVar("suture_bedrock_connections")
-"""Where a client that is watched notes on which connection it waits."""
+"""The connections that a watched client is waiting on."""
 
 
 async def _do(worker: Worker, connections: list[Any], work: Callable[[], T], undo: Callable[[T], None]) -> T:
-    """Return what `work` returns. Where nobody waits any more, its thread is woken, and `undo` gets what comes."""
+    """Return what `work` returns. If the caller is cancelled, wake its thread, and pass a late result to `undo`."""
     made: list[T] = []
     given_up: list[bool] = []
 
@@ -199,7 +199,7 @@ async def _do(worker: Worker, connections: list[Any], work: Callable[[], T], und
 
 
 def watch(client: Any) -> Any:
-    """Return the client, which now says on which connection it waits, takes no endless body and follows no redirect."""
+    """Make the client note the connection it waits on, limit its bodies and refuse redirects; return it."""
     kinds: dict[str, Any] = client._endpoint.http_session._pool_classes_by_scheme  # noqa: SLF001 - there is no other way
     for scheme, pool in kinds.items():
         kinds[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": _watched(pool.ConnectionCls)})

@@ -18,14 +18,14 @@ from suture.providers.gemini.stream import read_details
 from suture.wires.fields import is_map, map_of
 
 _NOTHING = [{"role": "user", "parts": [{"text": "."}]}]
-"""What the SDK's own arguments say: the body of the request takes its place."""
+"""The SDK's own arguments, which the body of the request replaces."""
 _ALONE = {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
-"""What the SDK does by itself is left to the agent."""
+"""Turns off what the SDK does by itself, which is left to the agent."""
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 
 
 class GeminiModel(ProviderModel[NativeM]):
-    """A model of Google's, through the `google-genai` package (extra `google`).
+    """A Gemini model, through the `google-genai` package (extra `google`).
 
     For Vertex AI, pass a client: `GeminiModel("gemini-3-pro", client=genai.Client(vertexai=True, …))`.
 
@@ -63,13 +63,13 @@ class GeminiModel(ProviderModel[NativeM]):
                     yield _plain(chunk)
                     chunk = await anext(chunks, None)
         finally:
-            for response in came:  # the SDK leaves it to the garbage collector
+            for response in came:  # the SDK leaves closing it to the garbage collector
                 await response.aclose()
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with calls of this turn that another model made acceptable.
+        """Return the body with this turn's calls by other models made acceptable.
 
-        Before Gemini 3, tools and a schema of the answer do not go together: the instruction tells it, too.
+        Before Gemini 3, tools and an output schema exclude each other; the schema is in the instruction as well.
         """
         if "tools" in body.settings and _DEMANDS.search(self.model) is None:
             for path in ("generationConfig.responseJsonSchema", "generationConfig.responseMimeType"):
@@ -96,7 +96,7 @@ class GeminiModel(ProviderModel[NativeM]):
     def make_client(self, http: Any) -> Any:
         genai = import_extra("google.genai", "google-genai>=3")
         key = self.api_key or (NO_KEY if self.base_url is not None else None)
-        if key is None and not any(environ.get(name) for name in _KEYS):  # the SDK would leave half a client behind
+        if key is None and not any(environ.get(name) for name in _KEYS):  # or the SDK leaves a half-made client
             raise ConfigError(f"GeminiModel has no key: set {self.key_from}")
         milliseconds = None if self.timeout is None else int(self.timeout * 1000)
         options = {"httpx_async_client": http, "base_url": self.base_url, "timeout": milliseconds}
@@ -107,7 +107,7 @@ class GeminiModel(ProviderModel[NativeM]):
 
 
 def _without_ids(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a content whose calls and responses have no ids: Vertex AI refuses them, and goes by names and order.
+    """Return a content without ids of calls and responses: Vertex AI refuses them, and uses names and order.
 
     400: 'Unknown name "id" at contents[1].parts[0].function_call' (pydantic-ai#5081, fantasy#265, vercel/ai#15891).
     """
@@ -119,7 +119,7 @@ def _without_ids(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(response: Any) -> dict[str, Any]:
-    """Return one of the SDK's responses as the body that it was made of."""
+    """Return one of the SDK's responses as the body that it was made from."""
     return response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"})
 
 
@@ -128,7 +128,7 @@ _DEMANDS = re.compile(r"(?:^|/)gemini-(?:[3-9]|\d\d)")
 
 
 def sign_foreign_calls(model: str, contents: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return `contents` with the word on the first call of each step of this turn that has no signature.
+    """Return `contents` with the substitute signature on the first call of each step of this turn that has none.
 
     >>> asks = {"role": "model", "parts": [{"functionCall": {"name": "f"}}]}
     >>> sign_foreign_calls("gemini-3-pro", [{"role": "user", "parts": [{"text": "hi"}]}, asks])[1]["parts"][0]

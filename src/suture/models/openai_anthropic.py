@@ -1,7 +1,7 @@
-"""The models over the packages `openai` and `anthropic`, which are made alike, by Stainless.
+"""The models over the packages `openai` and `anthropic`, which have the same structure (both are made by Stainless).
 
-The SDK knows the address, the key and the connection; the bytes of the reply are read by our own decoder, which
-bounds what it holds.
+The SDK is responsible for address, key and connection; the bytes of the reply are read by our own decoder, whose
+memory is limited.
 """
 
 import re
@@ -20,12 +20,12 @@ from suture.wires import get_wire
 from suture.wires.fields import parse_json
 
 _RAW = "X-Stainless-Raw-Response"
-"""The header that has both packages hand over the response as it comes."""
+"""The header that makes both packages return the raw response."""
 _HEAD, _SHORTEST = 80, 6
-"""How much is told of a body that is no stream, and how much of it must have come to tell."""
+"""How much of a body that is not a stream is quoted, and how much must be read to recognise one."""
 _FIELD = re.compile(rb"\s*(\xef\xbb\xbf)?(data|event|id|retry)?:")
 _ENVIRONMENT: dict[str, Any] = {"organization": None, "project": None, "_custom_headers": {}}
-"""What else the packages take from the environment. It is for the provider, not for another server."""
+"""Other settings that the packages read from the environment; they are for the provider, not for other servers."""
 
 
 class SDKModel(ProviderModel[NativeM]):
@@ -34,11 +34,11 @@ class SDKModel(ProviderModel[NativeM]):
     key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
     key_paths: ClassVar[tuple[str, ...]] = ("api_key", "auth_token", "_azure_ad_token")
     requirement: ClassVar[str] = "openai>=3"
-    """What pip is told to install."""
+    """The requirement for pip."""
     brand: ClassVar[str] = "OpenAI"
-    """What the package's client and its errors are called after."""
+    """The name in those of the package's client and errors."""
     path: ClassVar[str]
-    """Where the provider answers, below the client's address."""
+    """The path of requests below the client's address."""
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         client = await self.client()
@@ -76,7 +76,7 @@ class SDKModel(ProviderModel[NativeM]):
 
     @asynccontextmanager
     async def _ask(self, client: Any, body: Body) -> AsyncGenerator[Any]:
-        """Give the SDK's raw streaming response: to a ready body, where the client takes one."""
+        """Yield the SDK's raw streaming response; pass the encoded body if the client takes one."""
         is_azure = hasattr(client, "_api_version")  # it reads the model's name from the payload
         sent: dict[str, Any] = {"body": body.payload} if is_azure else {"content": body.content}
         options = {"headers": {"Content-Type": "application/json", _RAW: "stream"}}
@@ -131,14 +131,14 @@ class SDKModel(ProviderModel[NativeM]):
 
 
 _TELL_USAGE = frozenset(("mistral",))
-"""Whose servers tell the usage of a stream unasked, and refuse to be asked: 422, extra_forbidden (avante#2347)."""
+"""Servers that report the usage of a stream unasked, and refuse the option: 422, extra_forbidden (avante#2347)."""
 
 
 class OpenAIChatModel(SDKModel[NativeM]):
     """A model behind Chat Completions, through the `openai` package (extra `openai`).
 
-    With `base_url` it is any compatible server: Ollama, vLLM, llama.cpp, OpenRouter. Such a server gets `api_key`,
-    never the OpenAI key of your environment. `profile` says whose rules apply there.
+    With `base_url` it works with any compatible server: Ollama, vLLM, llama.cpp, OpenRouter. Such a server gets
+    `api_key`, never the OpenAI key of your environment. `profile` says which rules apply there.
 
     >>> model = OpenAIChatModel("qwen3", base_url="http://127.0.0.1:11434/v1", options={"temperature": 0})
     >>> model.wire, model.profile
@@ -149,7 +149,7 @@ class OpenAIChatModel(SDKModel[NativeM]):
     path: ClassVar[str] = "/chat/completions"
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body; of a stream, the usage is asked for."""
+        """Return the body; for a stream, ask for the usage."""
         is_asked = self.streaming and self.profile not in _TELL_USAGE
         usage = {"stream_options": {"include_usage": True}} if is_asked else {}
         return super().lay_over(body._replace(settings={**usage, **body.settings}))
@@ -157,14 +157,14 @@ class OpenAIChatModel(SDKModel[NativeM]):
 
 _UNSTORED = get_codec("openai-responses", store=False)
 _THOUGHTLESS = re.compile(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt|gpt-5-chat)")
-"""Models that do not reason: 400, 'Encrypted content is not supported with this model' (agent-framework#7483)."""
+"""Models without reasoning: 400, 'Encrypted content is not supported with this model' (agent-framework#7483)."""
 
 
 class OpenAIResponsesModel(SDKModel[NativeM]):
     """A model behind the Responses API, through the `openai` package (extra `openai`).
 
-    Nothing is left at the provider: `store` is off, and reasoning comes back encrypted and is sent again with the
-    next turn. Both can be set in `options`.
+    The provider stores nothing: `store` is off, and reasoning comes back encrypted and is sent again with the next
+    turn. Both can be set in `options`.
 
     >>> OpenAIResponsesModel("gpt-5", wire="agentic").profile
     'openai-responses'
@@ -174,7 +174,7 @@ class OpenAIResponsesModel(SDKModel[NativeM]):
     path: ClassVar[str] = "/responses"
 
     def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
-        """Return codec and options: where nothing is stored, items have no ids that the service would have to know."""
+        """Return codec and options; without storing, items are sent without ids, which the service would not know."""
         if options.get("store"):
             return self.codec, options
         thoughts = {} if _THOUGHTLESS.search(self.model) else {"include": ["reasoning.encrypted_content"]}
@@ -185,15 +185,15 @@ _CACHE = {True: {"type": "ephemeral"}, "5m": {"type": "ephemeral"}, "1h": {"type
 _MARK = b'"cache_control":'
 _CALL = b'"tool_use"'
 _MARKS = 4
-"""How many marks a request may have."""
+"""How many cache marks a request may have."""
 
 
 class AnthropicModel(SDKModel[NativeM]):
     """A model behind the Messages API, through the `anthropic` package (extra `anthropic`).
 
     The option `cache` (`True`, `"5m"` or `"1h"`) marks the end of the conversation, the instruction and the tools for
-    Anthropic's prompt cache. Marks of your own are `extra={"anthropic": {"cache_control": …}}` on a block; a request
-    takes four in all.
+    Anthropic's prompt cache. Set your own marks with `extra={"anthropic": {"cache_control": …}}` on a block; a request
+    may have four in total.
 
     >>> AnthropicModel("claude-sonnet-4-5", options={"cache": True, "max_tokens": 2000}).profile
     'anthropic'
@@ -207,7 +207,7 @@ class AnthropicModel(SDKModel[NativeM]):
     path: ClassVar[str] = "/v1/messages"
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with cache marks where they are asked for; if it has no tools, those called are named."""
+        """Return the body with the cache marks that were asked for; if it has no tools, declare those called."""
         body = super().lay_over(body)
         if "tools" not in body.settings and any(_CALL in form for form in body.forms):
             view, form = get_wire(self.codec_name).view, self.codec.request_form
@@ -224,7 +224,7 @@ class AnthropicModel(SDKModel[NativeM]):
 def _marked(body: Body, mark: dict[str, str]) -> Body:
     """Return the body with a mark on the end of the conversation, of the instruction and of the tools.
 
-    Marks that are there count: where no more are taken, the first of these come first.
+    Existing marks count: if there is no room for all, these are set in this order.
     """
     settings, messages, forms = dict(body.settings), body.messages, body.forms
     left = _MARKS - sum([form.count(_MARK) for form in forms]) - to_json(settings).count(_MARK)
@@ -240,7 +240,7 @@ def _marked(body: Body, mark: dict[str, str]) -> Body:
 
 
 def _takes_mark(blocks: Any) -> bool:
-    """Return whether the last block can be marked, and is not yet."""
+    """Return whether the last block can be marked and is not marked yet."""
     if not blocks or not isinstance(blocks, list):
         return False
     last = cast("dict[str, Any]", blocks[-1])
