@@ -1,4 +1,4 @@
-"""Codecs: native messages from and into the payloads of each provider. Pure: nothing here sends anything.
+"""Codecs: they translate between native messages and the payloads of each provider. Nothing here sends anything.
 
 Options of a `Request` have one name for all providers; a codec writes them under the provider's own:
 
@@ -10,7 +10,7 @@ Options of a `Request` have one name for all providers; a codec writes them unde
 | `parallel_tool_calls` | whether one reply may hold several calls |
 | `output_schema` | the JSON Schema of the answer |
 
-Any other option stands in the payload as it is; a mapping is merged into one that is there.
+Any other option is put into the payload unchanged; a mapping is merged into an existing one.
 """
 
 from suture.codecs.codec import (

@@ -1,6 +1,6 @@
-"""What a codec is: native messages and requests into one provider's payload, and its payloads and replies read.
+"""The interface of codecs, which write native messages as one provider's payload, and read its payloads and replies.
 
-Pure: nothing here sends anything. What could not cross is reported by name.
+Pure: nothing here sends anything. What cannot be expressed is reported by name.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ _CLASSES = {
     "gemini": "GeminiCodec",
     "bedrock": "BedrockCodec",
 }
-"""The codec of each wire; it is loaded when it is first used."""
+"""The codec of each wire; it is imported on first use."""
 
 CODECS = tuple(_CLASSES)
 """The wires that have a codec."""
@@ -54,27 +54,27 @@ class Lost(StrEnum):
     """
 
     REASONING = "reasoning"
-    """Thinking that this provider did not sign, and would refuse."""
+    """Thinking that this provider did not sign and would refuse."""
     BLOCK = "block"
-    """Content that the format has no form for: a tool that another provider ran, a type that nobody knows."""
+    """Content without a form in the format: a tool that another provider ran, an unknown type."""
     MEDIA = "media"
     """An image, audio, video or file that the format does not allow there; a text describes it."""
     DETAIL = "detail"
     """How closely to look at an image, or the name or type of a file."""
     FIELD = "field"
-    """A field of another provider's own, such as a cache mark or an annotation."""
+    """A field that belongs to another provider, such as a cache mark or an annotation."""
     EXTRA = "extra"
     """Your own data in `extra`."""
     META = "meta"
     """Why a reply ended and what it cost; requests do not say that."""
     SYSTEM = "system"
-    """That a message in the middle is the system's; it is sent as the user's."""
+    """The role of a system message in the middle; it is sent as a user's."""
     ERROR = "error"
     """That a result reports an error."""
     ARGUMENTS = "arguments"
     """Arguments that are not a JSON object, if the format allows only objects; replaced by `{}`."""
     TOOL = "tool"
-    """Something said about a tool that the format has no field for."""
+    """A property of a tool that the format has no field for."""
     OPTION = "option"
     """A setting that the provider does not have."""
 
@@ -99,7 +99,7 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class Losses:
-    """The losses so far: a codec says at which message it is, and adds them.
+    """Collects losses; a codec sets the current message and adds them.
 
     >>> losses = Losses()
     >>> losses.index = 2
@@ -124,7 +124,7 @@ class Losses:
 
 
 def report_meta(message: AgenticMessage, losses: Losses) -> None:
-    """Report what a reply says of itself: requests do not."""
+    """Report a reply's metadata as lost, since requests have none."""
     if message.response_meta is not None:
         losses.add(Lost.META, "why the reply ended and what it cost", "response_meta")
 
@@ -143,8 +143,8 @@ class Encoded(NamedTuple):
 class Request(msgspec.Struct, frozen=True):
     """A request to a model in native values.
 
-    `options` are those of the table in `suture.codecs`; any other name is one provider's own and stands in the
-    payload as it is.
+    `options` are those of the table in `suture.codecs`; any other name belongs to one provider and is put into the
+    payload unchanged.
 
     >>> from suture.messages import AgenticMessage
     >>> Request([AgenticMessage.user("hi")], "Answer briefly.").tools
@@ -162,7 +162,7 @@ class Request(msgspec.Struct, frozen=True):
 
 @contextmanager
 def located(path: str = "", index: int | None = None) -> Generator[None]:
-    """Say of an `InputError` raised inside the block where it stands."""
+    """Add the place to an `InputError` that is raised inside the block."""
     try:
         yield
     except InputError as error:
@@ -170,7 +170,7 @@ def located(path: str = "", index: int | None = None) -> Generator[None]:
 
 
 def as_json(value: Any) -> Any:
-    """Return `value` with bytes, which SDKs have, as base64 text, which JSON has."""
+    """Return `value` with the bytes of SDKs converted to base64 text for JSON."""
     check_plain(value, foreign=True)
     return _without_bytes(value)
 
@@ -189,10 +189,10 @@ def _without_bytes(value: Any) -> Any:
 
 
 class Codec(ABC):
-    """`AgenticMessage` from and into one provider's payload.
+    """Translates between `AgenticMessage` and one provider's payload.
 
-    What is read and written again is the same, up to the differences that the codec's docstring declares. What a
-    format cannot hold is reported as a `Loss`, never dropped in silence.
+    Reading and writing again gives the same, up to the differences that the codec's docstring declares. What a
+    format cannot express is reported as a `Loss`, never dropped silently.
 
     >>> from suture.codecs import get_codec
     >>> from suture.messages import AgenticMessage
@@ -203,31 +203,31 @@ class Codec(ABC):
     name: ClassVar[str]
     """The wire whose messages it writes."""
     messages_field: ClassVar[str] = "messages"
-    """Where the body of a request has the list of messages."""
+    """The field of a request with the list of messages."""
     folder: ClassVar[type[StreamReader]]
-    """What reads the streams of this provider."""
+    """The reader of this provider's streams."""
     writer: ClassVar[Any]
     """The `BlockWriter` that writes the blocks of messages."""
     request_form: ClassVar[Any]
-    """The `RequestForm` of this provider: how it says what stands beside the messages."""
+    """The `RequestForm` of this provider, for everything besides the messages."""
     system_field: ClassVar[str] = ""
-    """Where the body of a request has what the system says, if that stands outside of the list."""
+    """The field of a request with the system prompt, if that is outside of the list."""
     has_bytes: ClassVar[bool] = False
-    """Whether the SDK has bytes where JSON has base64."""
+    """Whether the SDK uses bytes for the base64 in JSON."""
 
     def __init__(self, *, field: str = "", store: bool = True) -> None:
         self.field = field
         """The text field that the profile demands on a message with calls (`Profile.field`)."""
         self.store = store
-        """Whether the provider stores what it answers, and so knows its own items by their ids (Responses)."""
+        """Whether the provider stores its replies, and so knows its items by their ids (Responses)."""
 
     def encode_messages(self, messages: Iterable[AgenticMessage]) -> Encoded:
-        """Return `messages` as this provider's list; a system message has a place in it or is reported lost."""
+        """Return `messages` as this provider's list; a system message without a place in it is reported as lost."""
         losses = Losses()
         return Encoded(self._write_from(0, list(messages), losses), losses.found())
 
     def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return the messages that this provider's `items` (dicts or its SDK's objects) say."""
+        """Return this provider's `items` (dicts or its SDK's objects) as native messages."""
         check_list(items)
         plain: list[Any] = []
         for index, item in enumerate(items):
@@ -251,9 +251,9 @@ class Codec(ABC):
 
     @abstractmethod
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return what `message` is for this provider, whatever stands beside it: none, one or several of its own.
+        """Return `message` as none, one or several messages of this provider, independent of its neighbours.
 
-        Nothing is arranged: order, joining, names and fillers that depend on others are fit's (`suture.repair`).
+        Order, joining, names and fillers, which depend on other messages, are left to fit (`suture.repair`).
         """
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class Codec(ABC):
         return self.request_form.write(request, losses, {self.system_field: said} if said else {})
 
     def write_system(self, request: Request, losses: Losses) -> Any:
-        """Return what the system says outside of the list: the instruction, and the first messages if they are its."""
+        """Return the system prompt outside of the list: the instruction, and the leading system messages."""
         head = AgenticMessage.system(request.instruction) if request.instruction else AgenticMessage("system")
         outside = request.messages[: self.leading_system(request.messages)]
         said = self.writer(losses).write_system(head)
@@ -275,11 +275,11 @@ class Codec(ABC):
         return said
 
     def plain(self, thing: Any) -> Any:
-        """Return what a program has, dicts or the SDK's objects, as plain dicts and lists."""
+        """Return dicts or the SDK's objects as plain dicts and lists."""
         return plain(as_json(thing) if self.has_bytes else thing)
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return what `items`, plain dicts, say; results learn from the calls before them."""
+        """Return `items`, plain dicts, as native messages; results get what only their calls say."""
         messages: list[AgenticMessage] = []
         for index, item in enumerate(items):
             with located(index=index):
@@ -287,10 +287,10 @@ class Codec(ABC):
         return self.link(messages)
 
     def link(self, messages: Iterable[AgenticMessage]) -> list[AgenticMessage]:
-        """Return `messages`, with results that learned from their calls.
+        """Return `messages`, with results completed from their calls.
 
-        The second result of an id belongs to the second call that has it, in the latest turn that has one; a result too
-        many belongs to the last of them.
+        The second result of an id belongs to the second call with it, in the latest turn that has one; surplus results
+        belong to the last of these calls.
         """
         made: list[AgenticMessage] = []
         calls: dict[str, tuple[int, deque[FunctionToolCall]]] = {}
@@ -312,32 +312,32 @@ class Codec(ABC):
         return made
 
     def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
-        """Return a result with what only its call says."""
+        """Return a result completed by what only its call says."""
         return replace(result, name=call.name)
 
     def read_message(self, item: Any) -> AgenticMessage:
-        """Return what one of this provider's messages says."""
+        """Return one of this provider's messages as a native one."""
         raise NotImplementedError
 
     def is_outside(self, message: AgenticMessage) -> bool:
-        """Return whether `message` is the system's, which `write_settings` puts outside of the list."""
+        """Return whether `message` is a system message that `write_settings` puts outside of the list."""
         return False
 
     def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
-        """Return how many of the first messages stand outside of the list."""
+        """Return how many of the first messages go outside of the list."""
         inside = (place for place, message in enumerate(messages) if not self.is_outside(message))
         return next(inside, len(messages))
 
     def write_head(self, instruction: str) -> list[dict[str, Any]]:
-        """Return what stands before the messages in their list: the instruction, where it is one of them."""
+        """Return the messages to put at the head of the list: the instruction, if it is one of them."""
         return []
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says."""
+        """Return the body of a request as a native `Request`."""
         return self.read_request(self.plain(dict(payload)))
 
     def read_request(self, body: Mapping[str, Any]) -> Request:
-        """Return what the body of a request, plain dicts, says."""
+        """Return the body of a request, plain dicts, as a native `Request`."""
         items: Any = body.get(self.messages_field)
         check_list(items)
         instruction, system = self.read_system(body)
@@ -345,33 +345,33 @@ class Codec(ABC):
         return Request([*system, *self.read_messages(items)], instruction, tools, options)
 
     def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
-        """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
+        """Return the system prompt outside of the list: a plain text, or messages if it is more than that."""
         del body
         return "", []
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says; raise `ModelError` if it reports one. Of several, the first."""
+        """Return the (first) reply in the body of a response; raise `ModelError` if the body reports an error."""
         with sensible(self.name):
             return self.read_reply(self.plain(payload))
 
     def reader(self) -> StreamReader:
-        """Return what reads one streamed reply."""
+        """Return the reader for one streamed reply."""
         return self.folder(self)
 
     @abstractmethod
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response, plain dicts, says."""
+        """Return the reply in the body of a response, plain dicts."""
 
     def framing(self) -> Framing:
-        """Return what takes the bytes of a stream apart into events; most providers send server-sent ones."""
+        """Return the splitter of a stream's bytes into events; most providers send server-sent events."""
         return Framing(self.name)
 
 
 def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:
     """Return the codec of the wire `name`.
 
-    `field` is the text field that a profile demands (`Profile.field`); without `store`, what is written has no ids
-    of items that only a provider that stores them knows (Responses).
+    `field` is the text field that a profile demands (`Profile.field`). Without `store`, item ids are left out, which
+    only a provider that stores items would know (Responses).
 
     >>> get_codec("gemini").name
     'gemini'
@@ -399,7 +399,7 @@ class Converted(NamedTuple):
 def convert(messages: Sequence[Any], source: str, target: str) -> Converted:
     """Return `messages` of the wire `source` as messages of the wire `target`.
 
-    Nothing is repaired: a call without its result stays one.
+    Nothing is repaired: a call without a result stays that way.
 
     >>> from suture.messages import Message
     >>> convert([Message.user("hi")], "message", "anthropic").messages
