@@ -79,8 +79,7 @@ def repair(  # noqa: PLR0913 - each a choice of the caller's, by name
 ) -> Repaired[M]:
     """Make a history acceptable to its provider, and report what was done.
 
-    Your objects are never mutated. A message that needs no change comes back as the same object, a history that needs
-    none as the same list.
+    Nothing is mutated: a message that needs no change comes back as the same object, a whole history as the same list.
 
     Args:
         messages: the history, in the form of any wire; dicts and SDK objects may be mixed.
