@@ -1,7 +1,7 @@
-"""`Message` from and into `AgenticMessage`, nothing lost; a text beside parts comes back as the first of them.
+"""`Message` from and into `AgenticMessage` without loss; a text next to parts comes back as the first part.
 
-A reply that is thought, then one text, then calls has a plain form as a `Message`. Any other order is kept by the
-`index` of its parts and calls. A block that no part can hold stands among the parts as `Opaque`, under its own type.
+A reply of reasoning, one text, then calls has a plain form as a `Message`. Any other order is kept by the `index` of
+its parts and calls. A block without an equivalent part is kept among the parts as `Opaque`, with its own type.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from suture.wires.parts import MODEL_BLOCKS, USER_BLOCKS
 from suture.wires.values import KIND
 
 REST = "suture.message"
-"""What `extra` keeps the fields of a `Message` under that its role has no use for."""
+"""The key in `extra` for fields of a `Message` that its role has no use for."""
 _CHAT = "openai-chat"
 _MADE: Mapping[Any, Any] = {native.ReasoningPart: native.Reasoning, **MODEL_BLOCKS}
 _PARTS: Mapping[Any, Any] = {block: part for table in (USER_BLOCKS, _MADE) for part, block in table.items()}
@@ -28,7 +28,7 @@ _OF_ROLE = {
 }
 _ALWAYS = ("role", "response_meta", "extra")
 _PLACE = "suture.place"
-"""Where an unknown part stands in a reply, in its data; other parts and calls have an index for that."""
+"""The key in an unknown part's data for its place in a reply; other parts and calls have an index for that."""
 _BARE = native.Message("user")
 
 
@@ -48,7 +48,7 @@ def to_agentic(message: native.Message) -> native.AgenticMessage:
 
 
 def from_agentic(message: native.AgenticMessage) -> list[native.Message]:
-    """Return `message` as chat messages: one, or one for each result and one for what stands around them.
+    """Return `message` as chat messages: one, or one for each result and one for each run of other blocks.
 
     >>> from suture.messages import AgenticMessage
     >>> [made.role for made in from_agentic(AgenticMessage.tool_result("call_1", "add", "42"))]
@@ -68,7 +68,7 @@ def from_agentic(message: native.AgenticMessage) -> list[native.Message]:
 
 
 def _rest(message: native.Message) -> dict[str, Any]:
-    """Return the fields that say something though the role has no use for them."""
+    """Return the fields that are set although the role has no use for them."""
     rest = {
         name: value
         for name, value in asdict(message).items()
@@ -96,7 +96,7 @@ def _result(message: native.Message, extra: Mapping[str, Any]) -> native.Functio
 
 
 def _reply(message: native.Message) -> list[native.ContentBlock]:
-    """Return the blocks of a reply: by index where there is one, else thought, text, the rest, calls."""
+    """Return the blocks of a reply: by index if there is one, else reasoning, text, the rest, calls."""
     found = message.assistant_gen_multi_content
     places = [part.data.get(_PLACE) if isinstance(part, native.Opaque) else part.index for part in found]
     parts = [(place, _block(part, _MADE)) for place, part in zip(places, found, strict=True)]
@@ -116,7 +116,7 @@ def _reply(message: native.Message) -> list[native.ContentBlock]:
 
 
 def _think(text: str) -> native.Reasoning:
-    """Return what `reasoning_content` says as a block."""
+    """Return `reasoning_content` as a block."""
     return native.Reasoning(text, extension={"wire": _CHAT})
 
 
@@ -140,7 +140,7 @@ def _block(part: native.Part, kinds: Mapping[Any, Any]) -> Any:
 
 
 def _replied(blocks: Sequence[native.ContentBlock]) -> native.Message:
-    """Return what a reply says as one message: in the plain form if that says the same, else with every place kept."""
+    """Return a reply as one message: in the plain form if that is equivalent, else with an index for each block."""
     plain = _plain(blocks)
     if to_agentic(plain).content_blocks == blocks:
         return plain
@@ -181,7 +181,7 @@ def _tool_call(block: native.FunctionToolCall) -> native.ToolCall:
 
 
 def _part(block: Any) -> Any:
-    """Return the part that says what `block` says; itself, as an unknown one, where there is none."""
+    """Return the part equivalent to `block`; the block itself, as an unknown part, if there is none."""
     kind = _PARTS.get(block.__class__)
     if kind is None:
         return block if isinstance(block, native.Opaque) else native.Opaque(msgspec.to_builtins(block))
@@ -203,7 +203,7 @@ def _tool(block: native.FunctionToolResult | native.ToolSearchResult) -> native.
 
 
 def _restored(message: native.Message, extra: Mapping[str, Any]) -> native.Message:
-    """Return `message` with its `extra`, and the fields kept in it; what are no such fields stays there."""
+    """Return `message` with its `extra`, and with the fields that were kept in it."""
     rest: Any = extra.get(REST)
     if not isinstance(rest, Mapping) or not all(_is_rest(name, message.role) for name in cast("Any", rest)):
         return replace(message, extra=extra)
@@ -216,7 +216,7 @@ def _restored(message: native.Message, extra: Mapping[str, Any]) -> native.Messa
 
 
 def _spoken(role: Any, blocks: Iterable[native.ContentBlock]) -> native.Message:
-    """Return the message of a user, or of the system, that says `blocks`."""
+    """Return a user or system message of `blocks`."""
     parts = [_part(block) for block in blocks]
     if len(parts) == 1 and type(parts[0]) is native.TextPart and parts[0].text and not parts[0].extra:
         return native.Message(role, parts[0].text)

@@ -1,4 +1,4 @@
-"""What reading replies has in common: failures by their words, what makes no sense, server-sent events."""
+"""The common part of reading replies: errors, usage, stream readers, and server-sent events."""
 
 from abc import ABC, abstractmethod
 from binascii import a2b_base64, b2a_base64
@@ -39,12 +39,12 @@ TOO_LONG = (
     ),
     *("exceeded model token limit", "model max length exceeded", "maximum prompt length", "too large for model"),
 )
-"""What providers say of a request that their context cannot hold; few have a code for it."""
+"""How providers word that a request is too long; few have a code for it."""
 _KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 
 
 def failure_kind(words: Iterable[str], default: type[errors.ModelError], reason: str = "") -> type[errors.ModelError]:
-    """Return the error that the first known of `words` is, and the reason that is given.
+    """Return the class of error for the first known of `words`, or for the reason.
 
     >>> from suture.errors import ModelError
     >>> failure_kind(["invalid_request_error"], ModelError, "Prompt is too long").__name__
@@ -57,7 +57,7 @@ def failure_kind(words: Iterable[str], default: type[errors.ModelError], reason:
 
 @contextmanager
 def sensible(provider: str) -> Generator[None]:
-    """Make a `ModelError` of what makes no sense in a reply; another try may.
+    """Turn the exceptions of a malformed reply into a `ModelError`, which may be tried again.
 
     >>> from suture.errors import InputError
     >>> with sensible("gemini"):
@@ -99,11 +99,11 @@ def read_failure(
     return made(reason, provider=provider, status=status, code=code, retryable=retryable, **facts)
 
 
-# What a reply says of itself
+# The metadata of a reply
 
 
 def read_usage(usage: Any, counts: Mapping[str, str]) -> TokenUsage:
-    """Return what a reply cost: each count is the sum of some fields; of those behind a bar, the first that counts.
+    """Return the usage of a reply: each count is a sum of fields; of alternatives separated by bars, the first counts.
 
     >>> read_usage({"in": 3, "cached": 4, "out": 5}, {"prompt_tokens": "in cached", "completion_tokens": "out|said"})
     TokenUsage(prompt_tokens=7, completion_tokens=5, total_tokens=12)
@@ -139,7 +139,7 @@ def make_meta(
 
 
 def read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
-    """Return how likely tokens were, in the form that OpenAI has; `None` if it is another."""
+    """Return the log probabilities of tokens in OpenAI's form; `None` for another form."""
     try:
         return msgspec.convert(found, tuple[LogProb, ...])
     except msgspec.ValidationError:
@@ -158,14 +158,14 @@ class StreamReader(ABC):
         self._codec = codec
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds; raise `ModelError` if it reports one, or makes no sense."""
+        """Return the deltas of `event`; raise `ModelError` if it reports an error or is malformed."""
         try:  # a context manager would cost as much as reading the event
             return list(self.add(event))
         except errors.InputError as error:
             raise _nonsense(error, self._codec.name) from None
 
     def finish(self) -> AgenticMessage:
-        """Return the whole message; raise `StreamCutError` if its end was not said."""
+        """Return the whole message; raise `StreamCutError` if the stream did not mark its end."""
         with sensible(self._codec.name):
             body = self.fold()
             if body is None:
@@ -174,7 +174,7 @@ class StreamReader(ABC):
 
     @abstractmethod
     def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
-        """Take one event, and yield what it adds."""
+        """Take one event, and yield its deltas."""
 
     @abstractmethod
     def fold(self) -> Mapping[str, Any] | None:
@@ -182,7 +182,7 @@ class StreamReader(ABC):
 
 
 class OpenBlock:
-    """A block of a stream while it is said: how it began, and the pieces that came since, by field."""
+    """An unfinished block of a stream: its beginning, and the pieces since then, by field."""
 
     __slots__ = ("call_index", "head", "is_open", "kind", "pieces")
 
@@ -196,11 +196,11 @@ class OpenBlock:
         self.pieces.setdefault(field, []).append(piece)
 
     def text(self, field: Any) -> str:
-        """Return the text that the pieces of a field make."""
+        """Return the text joined from the pieces of a field."""
         return "".join(self.pieces.get(field, ()))
 
     def arguments(self, field: Any) -> Any:
-        """Return what a call is given: an object, or its text where that is none, or not yet."""
+        """Return the arguments of a call: an object, or the text if it is not one, or not yet."""
         text = self.text(field)
         value: Any = parse_json(text) if text.strip() else {}
         return value if value.__class__ is dict else text
@@ -211,7 +211,7 @@ class OpenBlock:
 
 
 def join_base64(pieces: Sequence[str]) -> str:
-    """Return base64 that came in pieces, each whole in itself.
+    """Join pieces of base64, each of which is complete in itself.
 
     >>> join_base64(["QQ==", "Qg=="])
     'QUI='
@@ -225,7 +225,7 @@ def join_base64(pieces: Sequence[str]) -> str:
 
 
 class BlockReader(StreamReader):
-    """Reads a stream whose events say which block they are of."""
+    """Reads a stream whose events have the number of their block."""
 
     def __init__(self, codec: Any) -> None:
         super().__init__(codec)
@@ -241,30 +241,30 @@ class BlockReader(StreamReader):
         return block
 
     def place_of(self, event: Mapping[str, Any], field: str) -> int:
-        """Return the number in a field, which must be there."""
+        """Return the number in a field, which must exist."""
         place = event.get(field)
         if type(place) is not int or place < 0:
             raise errors.InputError(f"expected a place, found {place!r}", path=field)
         return place
 
     def in_order(self) -> list[OpenBlock]:
-        """Return the blocks as they stand in the reply."""
+        """Return the blocks in the order of the reply."""
         return [self.blocks[index] for index in sorted(self.blocks)]
 
 
 # Server-sent events
 
 MAX_EVENT = 64 * 1024 * 1024
-"""The longest event that is taken, in bytes: an image may come in one."""
+"""The longest event that is accepted, in bytes; an image may be in one event."""
 _DONE = b"[DONE]"
 _MARK = b"\xef\xbb\xbf"
-"""What some servers begin a stream with, to say that it is UTF-8."""
+"""The byte order mark with which some servers begin a stream."""
 
 
 class Framing:
-    r"""Takes the bytes of a stream of server-sent events apart into these, whatever pieces the bytes come in.
+    r"""Splits the bytes of a stream into server-sent events, whatever the pieces in which they come.
 
-    Comments, and fields other than `data`, are passed over.
+    Comments, and fields other than `data`, are ignored.
 
     >>> events = Framing("openai-chat")
     >>> events.feed(b': ping\n\ndata: {"a"'), events.feed(b': 1}\r\n\r\n')
@@ -278,12 +278,12 @@ class Framing:
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
         self._open = self._held = 0
-        """How many bytes the open line has, and the open event: its lines, and one for the end of each."""
+        """How many bytes the unfinished line has, and the unfinished event: its lines, plus one for the end of each."""
         self._begun = self._returned = False
 
     def feed(self, chunk: bytes) -> list[dict[str, Any]]:
-        """Return the events that are whole by now."""
-        if self._returned and chunk:  # a line may end in \r\n, and the \n comes late
+        """Return the events that are complete now."""
+        if self._returned and chunk:  # a line may end in \r\n, whose \n comes in the next piece
             self._returned, chunk = False, chunk.removeprefix(b"\n")
         if self._open + self._held + len(chunk) > MAX_EVENT:
             raise errors.ModelError(
