@@ -1,7 +1,7 @@
-"""Suture together with what others speak: tools of MCP servers, OpenTelemetry, other frameworks, the SDKs' clients.
+"""Suture together with other software: MCP servers, OpenTelemetry, other frameworks, the SDKs' clients.
 
-Nothing is imported here. Each module needs what it is named after, which its extra brings, and is imported by those who
-use it.
+Nothing is imported here. Each module needs the package that it is named after, which its extra installs; import the
+modules that you use.
 """
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
 """Suture in Agent Framework: a chat client whose requests never carry a broken history. Needs `agent-framework`.
 
-Its messages hold contents of many types; results stand in messages of the role `tool`. A tool that the provider ran
-itself has its call and its result in one assistant message: neither is ours to touch. What Suture attaches to a result
-stands in `additional_properties`, which no client sends.
+Its messages have contents of many types; results are in messages of the role `tool`. A tool that the provider ran
+itself has its call and its result in one assistant message; Suture changes neither. What Suture attaches to a result
+is in `additional_properties`, which no client sends.
 """
 
 from collections import OrderedDict
@@ -28,7 +28,7 @@ from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
 try:
     from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
 except ModuleNotFoundError:
-    import_extra("agent_framework", "agent-framework-core>=1.13")  # says how to install it
+    import_extra("agent_framework", "agent-framework-core>=1.13")  # says how to install it if it is missing
     raise
 
 __all__ = ["wrap"]
@@ -37,17 +37,17 @@ ClientT = TypeVar("ClientT", bound=BaseChatClient[Any])
 
 _CONTINUES = ("conversation_id", "conversation", "previous_response_id")
 _Asked = tuple[Any, Sequence[Message]]
-"""A request: what it goes on with, and what is new in it."""
+"""A request: what it continues, and what is new in it."""
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     """Return a chat client like `client`, of the same class, that sends acceptable histories.
 
-    This is the innermost place there is: each model call of an agent's tool loop passes it, behind all middlewares,
-    history providers and compaction. What is repaired is repaired for that call alone; sessions keep what they have.
-    Calls that the service keeps, and that a request leaves open, are answered, if their response went through this
-    client. The given client stays as it is, and both use the same connections.
+    This is the innermost possible place: each model call of an agent's tool loop passes it, after all middlewares,
+    history providers and compaction. A repair applies only to that call; sessions do not change. Calls that are stored
+    by the service and left open by a request get placeholders, if their response went through this client. The client
+    that is passed in does not change, and both use the same connections.
 
     Args:
         client: any chat client that derives from `BaseChatClient`, as those of the framework do.
@@ -63,7 +63,7 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
         raise ConfigError(f"expected a chat client that derives from BaseChatClient, found {type(client).__name__}")
     chosen = GuestOptions.of(__name__, **options)
     profile, service = chosen.profile or _profile(client), _Service()
-    # OpenAI's Responses take arguments as text alone, and the framework sends them as they are.
+    # OpenAI's Responses take arguments only as text, and the framework sends them unchanged.
     wire = TEXT_WIRE if profile.name == "openai-responses" else WIRE
     kind, dressed = cast("Any", client.__class__), cast("Any", copy(client))
 
@@ -77,7 +77,7 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
         rules = get_profile("pairing") if known else profile
         repaired: Any = repair_request(messages, wire, chosen, profile=rules, kept=kept)
         reply = kind._inner_get_response(dressed, messages=repaired, options=options, **named)  # noqa: SLF001
-        # What runs in the background goes on, whoever reads it.
+        # A response in the background continues, whoever reads it.
         return service.hear(reply, None if options.get("background") else (known, messages))
 
     dressed._inner_get_response = inner  # noqa: SLF001 - what each client implements, and nobody else calls
@@ -85,20 +85,20 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
 
 
 class _Service:
-    """What a service keeps of conversations, as far as it has gone by."""
+    """What a service stores of conversations, as far as it was seen in requests and responses."""
 
     _MOST = 256
-    """How many requests are remembered whose streams were left."""
+    """How many requests with abandoned streams are remembered."""
 
     def __init__(self) -> None:
         self.calls = OpenCalls()
         self._left: OrderedDict[str, _Asked] = OrderedDict()
-        """By the response: a request whose stream was left before its end, so that the service has not kept it."""
+        """By response, a request whose stream was abandoned, so that the service did not store it."""
 
     def go_on(
         self, messages: Sequence[Message], options: Mapping[str, Any]
     ) -> tuple[Sequence[Message], Mapping[str, Any], Any]:
-        """Return messages and options to go on with what the service has, and what that is; say again what it lacks."""
+        """Return messages, options and the state to continue from; messages that the service lacks are sent again."""
         key = next((key for key in _CONTINUES if options.get(key)), "")
         known = id_of(options.get(key))
         left = self._left.get(known) if key and not options.get("continuation_token") else None
@@ -109,7 +109,7 @@ class _Service:
         return [*said, *messages], {**others, **given(**{key: before})}, before
 
     def hear(self, reply: Any, asked: _Asked | None) -> Any:
-        """Return what a client gave, of which all is noted as it comes."""
+        """Return the reply of a client, whose contents are noted as they come."""
 
         async def later() -> Any:
             return self.hear(await reply, asked)
@@ -122,16 +122,16 @@ class _Service:
         return reply
 
     def _note(self, response: Any) -> None:
-        """Remember what calls a response leaves open, if the service keeps it."""
+        """Remember which calls a response leaves open, if the service stores it."""
         if isinstance(response, ChatResponse) and response.conversation_id:
             found = [call for message in response.messages for call in _calls(message.contents)]
-            # A response stays what it is; to a conversation others may add.
+            # A response never changes; others may add to a conversation.
             complete = response.conversation_id == response.response_id and not response.continuation_token
             self.calls.note(response.conversation_id, found, complete=complete)
             self._left.pop(response.conversation_id, None)
 
     def _watch(self, stream: Any, asked: _Asked | None) -> Any:
-        """Return a stream of updates with the calls that come in it remembered, and whether it came to its end."""
+        """Return a stream of updates, and remember the calls in it and whether it ended."""
         known: dict[str, Message] = {}
 
         def hear(update: ChatResponseUpdate) -> None:
@@ -161,7 +161,7 @@ def _calls(contents: Sequence[Content]) -> list[Message]:
                     call.call_id or "",
                     call.name or "",
                     arguments="{}",
-                    # Ids and kinds; what a shell is told to do is no text.
+                    # Ids and kinds; the commands of a shell are not text.
                     additional_properties={k: v for k, v in call.additional_properties.items() if isinstance(v, str)},
                 )
             ],
@@ -171,7 +171,7 @@ def _calls(contents: Sequence[Content]) -> list[Message]:
 
 
 def _profile(client: BaseChatClient[Any]) -> Profile:
-    """Return the profile of a client's provider, which the framework's classes and their telemetry name."""
+    """Return the profile of a client's provider, known by the names in the framework's classes and telemetry."""
     kinds = [kind.__name__ for kind in type(client).__mro__ if kind.__module__.startswith("agent_framework")]
     found = profile_of(" ".join([*kinds, client.OTEL_PROVIDER_NAME]))
     return get_profile("openai-responses") if found.name == "openai-chat" and client.STORES_BY_DEFAULT else found
@@ -180,7 +180,7 @@ def _profile(client: BaseChatClient[Any]) -> Profile:
 # --- its messages --------------------------------------------------------------------------------
 
 HELD = Message("system", [])
-"""Stands at the head of a list for what the service keeps of the conversation. It is not sent."""
+"""Stands at the head of a list for what the service stores of the conversation. It is not sent."""
 
 _HOSTED = "hosted"
 _MEDIA = dict.fromkeys(("data", "uri", "hosted_file"), MEDIA)
@@ -188,13 +188,13 @@ _KINDS = {"function_call": CALL, "function_result": RESULT, "text": TEXT, "text_
 
 
 class _OwnCall(Call):
-    """A call that knows what its client attached to it: the result of a shell, say, must have that as well."""
+    """A call with what its client attached to it, which the result of a shell, for example, must have as well."""
 
     properties: Mapping[str, Any]
 
 
 class _Settled(NamedTuple):
-    """A call or a result whose counterpart stands in the same message."""
+    """A call or a result whose counterpart is in the same message."""
 
     content: Any
 
@@ -221,14 +221,14 @@ class AgentFrameworkWire(ObjectWire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What repairs a message by itself: a result stands in a message of its own."""
+        """The repairs of one message: results are moved into separate messages."""
         return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
 
     def refers(self, message: Any) -> bool:
         return message is HELD
 
     def role(self, message: Any, index: int | None) -> str:
-        """Return the role of `message`; who brings results is a user, and so is whoever a program makes up."""
+        """Return the role of `message`; for messages with results, and for unknown roles, it is user."""
         role = super().role(message, index)
         return "system" if message.role in {"system", "developer"} else role
 
@@ -251,7 +251,7 @@ class AgentFrameworkWire(ObjectWire):
         return call
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
-        """Return the result that `block` holds: its items, or what older ones have in their place."""
+        """Return the result in `block`: its items, or what older releases have instead."""
         extra = block.additional_properties
         content = block.items or block.result
         if content is not None and not isinstance(content, str) and not is_list(content):
@@ -260,7 +260,7 @@ class AgentFrameworkWire(ObjectWire):
         return Result(call_id, name, content, "", MARK in extra, block.exception is not None, extra)
 
     def can_answer(self, call: Call) -> bool:
-        """Return whether a placeholder can be made: what the service runs, the service answers."""
+        """Return whether a placeholder can be made; not for tools that the service runs and answers itself."""
         return call.kind != _HOSTED
 
     def tell_block(self, block: Any, telling: Telling) -> None:
@@ -292,7 +292,7 @@ class AgentFrameworkWire(ObjectWire):
         return self.with_blocks(Message(role, []), blocks)
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other contents; nothing but results makes it a tool's, and no result a user's."""
+        """Return `message` with other contents; only results make its role tool, and a tool's without any a user's."""
         contents = [block.content if isinstance(block, _Settled) else block for block in blocks]
         results = sum(content.type == "function_result" for content in contents)
         role = message.role
@@ -308,7 +308,7 @@ class AgentFrameworkWire(ObjectWire):
 
 
 def _with_settled(contents: Sequence[Any]) -> list[Any]:
-    """Return `contents` with each result, and the call before it that it answers, marked as settled."""
+    """Return `contents` with each result and its call before it marked as settled."""
     blocks = list(contents)
     open_calls: dict[Any, list[int]] = {}
     for place, content in enumerate(contents):
@@ -321,7 +321,7 @@ def _with_settled(contents: Sequence[Any]) -> list[Any]:
 
 
 class _TextWire(AgentFrameworkWire):
-    """The same for a client that sends arguments as they are, to a provider that takes text."""
+    """The same wire for a client that sends arguments unchanged to a provider that takes text."""
 
     takes_objects = False
 

@@ -1,4 +1,4 @@
-"""A client of the `anthropic` package whose requests never carry a broken history."""
+"""Wrapper for clients of the `anthropic` package that repairs the histories in their requests."""
 
 from typing import Unpack
 
@@ -11,8 +11,8 @@ __all__ = ["wrap"]
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     """Return a client like `client`, of the same class, that sends acceptable histories.
 
-    `messages` are repaired on their way out, where they need it, also those of a batch and those that are only counted;
-    nothing else of a request is touched. The given client stays as it is, and both use the same connections.
+    `messages` are repaired before they are sent, if needed, also in batches and in requests that only count tokens;
+    nothing else in a request changes. The client that is passed in does not change, and both use the same connections.
 
     Args:
         client: an `Anthropic`, an `AsyncAnthropic`, or the client of a platform, such as `AnthropicBedrock`.

@@ -1,4 +1,4 @@
-"""`suture.Compaction` for guests: one request at a time, with what the framework has for a model and for files."""
+"""`suture.Compaction` for guests: one request at a time, with the framework's model and file storage."""
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import replace
@@ -13,12 +13,12 @@ from suture.middleware import Compaction
 
 
 class GuestRequest:
-    """One request of a guest's agent, and how it is kept below a limit.
+    """One request of a guest's agent, which is kept below a limit.
 
     Args:
-        compaction: how; its summariser, its backend and its root are those of the request.
-        values: what is remembered between requests: the last summaries, and the limit that a provider named.
-        window: how many tokens the model takes, where that is known.
+        compaction: the settings; its summariser, backend and root are those of the request.
+        values: the memory between requests: the last summaries, and the limit that a provider named.
+        window: how many tokens the model takes, if known.
         summarize: asks the model of the request, or another.
 
     >>> asked = [{"role": "user", "content": "Hello?"}]

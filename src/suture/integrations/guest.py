@@ -1,7 +1,7 @@
-"""What all guests share: their options, the repair of one request, and how a repair is heard.
+"""The common part of all guests: their options, the repair of one request, and its announcement.
 
-A guest is stateless: each request is repaired by itself, and nothing of a conversation is kept. What cannot be read is
-sent as it is, for the provider to say what is wrong with it.
+A guest is stateless: each request is repaired by itself, and nothing of a conversation is kept. A request that cannot
+be read is sent unchanged, so that the provider says what is wrong with it.
 """
 
 import logging
@@ -22,7 +22,7 @@ __all__ = ["GuestOptions", "Options", "announce", "repair_history", "repair_requ
 
 _LOG = logging.getLogger("suture.integrations")
 _LISTED = 20
-"""How many findings a line of the log lists."""
+"""How many findings a log line lists."""
 Trace = Callable[[str, Mapping[str, Any]], object]
 """Adds an event to a framework's own trace: its name, and its attributes."""
 
@@ -34,21 +34,21 @@ class Options(TypedDict, total=False):
     """
 
     profile: str | Profile | None
-    """Whose rules hold; those of the provider that is called, if not given."""
+    """The profile to apply; by default that of the provider that is called."""
     cause: Cause | str | None
-    """Why results are missing where the framework's own record does not tell: `unknown`, if not given. A program that
-    knows that its user broke the run off says `interrupted`."""
+    """Why results are missing, if the framework's own record does not show it; by default `unknown`. A program that
+    knows that its user interrupted the run passes `interrupted`."""
     orphans: Literal["text", "drop"]
-    """`text` keeps a result whose call is nowhere as user text; `drop` removes it."""
+    """`text` keeps a result without a call as user text; `drop` removes it."""
     generator: Generator | None
-    """`(name, call_id)` or `(name, call_id, cause=…)` to the text that stands for a missing result; an empty text means
-    the built-in one. It is asked again with each request."""
+    """`(name, call_id)` or `(name, call_id, cause=…)` to the text of a placeholder; an empty text means the built-in
+    one. It is called again for each request."""
     is_placeholder: Callable[[str], bool] | None
-    """Tells from a result's text whether it only stands for a real one."""
+    """Returns whether a result's text is only a placeholder."""
     language: str | None
-    """Of the texts, `en` or `zh`; the one in force if not given."""
+    """Language of the texts, `en` or `zh`; by default the current one."""
     on_repair: Callable[[Report], object] | None
-    """Called with the report of each request that was repaired; what it raises is logged, and the request is sent."""
+    """Called with the report of each repaired request; if it raises, that is logged and the request is still sent."""
 
 
 class GuestOptions(Struct, frozen=True, kw_only=True):
@@ -61,18 +61,18 @@ class GuestOptions(Struct, frozen=True, kw_only=True):
     """
 
     guest: str
-    """Which guest it is, for the log."""
+    """The name of the guest, for the log."""
     profile: Profile | None = None
     choices: PairOptions = PairOptions()
-    """What a repair goes by."""
+    """The options of the repair."""
     on_repair: Callable[[Report], object] | None = None
     trace: Trace | None = None
 
     @classmethod
     def of(cls, guest: str, *, infers_cause: bool = False, **options: Unpack[Options]) -> "GuestOptions":
-        """Check the options of a guest; raise `ConfigError` if one cannot be meant.
+        """Check the options of a guest; raise `ConfigError` if one is wrong.
 
-        `infers_cause`: where nothing tells why a result is missing, what follows the call does, as in `suture.repair`.
+        `infers_cause`: without a `cause`, it is inferred from what follows the call, as in `suture.repair`.
         """
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
@@ -90,7 +90,7 @@ class GuestOptions(Struct, frozen=True, kw_only=True):
         return cls(guest=guest, profile=profile, choices=make_options(**chosen), on_repair=on_repair)
 
     def treating(self, is_filler: Callable[[str], bool]) -> "GuestOptions":
-        """Return options that also take what `is_filler` accepts for a placeholder."""
+        """Return options that also treat texts accepted by `is_filler` as placeholders."""
         own = self.choices.is_placeholder
 
         def stands_for_none(text: str) -> bool:
@@ -108,10 +108,10 @@ def repair_request(
     kept: Sequence[Any] = (),
     **choices: Any,
 ) -> Sequence[Any]:
-    """Return what a provider accepts in the place of `messages`: the very same object, where it accepts that.
+    """Return messages that the provider accepts: the same object if it accepts `messages`.
 
-    `kept` stands before the messages for what the service keeps of the conversation; it is not sent. `choices` hold
-    for this request alone.
+    `kept` comes before the messages for what the service stores of the conversation; it is not sent. `choices` apply
+    only to this request.
 
     >>> heard: list[Report] = []
     >>> options = GuestOptions.of("doctest", on_repair=heard.append)
@@ -139,7 +139,7 @@ def repair_history(
     kept: int = 0,
     **choices: Any,
 ) -> Repaired[Any] | None:
-    """Repair a history, and say so where that changed it; return `None` if it cannot be read.
+    """Repair a history, and announce a change; return `None` if it cannot be read.
 
     >>> repair_history(["hi"], "openai-chat", GuestOptions.of("doctest")) is None
     True
@@ -158,7 +158,7 @@ def repair_history(
 
 
 def _without(report: Report, kept: int) -> Report:
-    """Return a report that counts from the first message of the request; what the service keeps is before 0."""
+    """Return a report that counts from the first message of the request; what the service stores is before 0."""
     if not kept:
         return report
     findings = [replace(finding, index=finding.index - kept) for finding in report.findings]
@@ -167,7 +167,7 @@ def _without(report: Report, kept: int) -> Report:
 
 
 def announce(report: Report, options: GuestOptions) -> None:
-    """Say that a request was repaired: to the log, to the trace at hand, and to the caller's `on_repair`.
+    """Announce a repaired request to the log, to the current trace, and to the caller's `on_repair`.
 
     >>> announce(Report(wire="openai-chat", profile="openai-chat"), GuestOptions.of("doctest"))
     """
@@ -203,7 +203,7 @@ def _line(finding: Finding) -> str:
 
 
 def _trace_span(name: str, attributes: Mapping[str, Any]) -> None:
-    """Add an event to the span of OpenTelemetry at hand, if the program uses that; Logfire's are such spans, too."""
+    """Add an event to the current OpenTelemetry span, if the program uses that; Logfire's spans are such, too."""
     tracing: Any = sys.modules.get("opentelemetry.trace")
     if tracing is not None:
         span = tracing.get_current_span()
