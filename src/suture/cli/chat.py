@@ -48,7 +48,7 @@ _A_MOMENT = 0.5
 
 
 def run(asked: Namespace) -> int:
-    """Talk until there is nothing more to say."""
+    """Run the chat until the input ends, and return the exit status."""
     with ExitStack() as stack:
         chat = _Chat(asked, stack)
         status = chat.go()
@@ -56,18 +56,18 @@ def run(asked: Namespace) -> int:
     return status
 
 
-# --- what is typed --------------------------------------------------------------------------------
+# --- input ----------------------------------------------------------------------------------------
 
 
 class _Lines:
     """Messages from standard input: edited at a terminal, read line by line otherwise.
 
-    A line that ends in an odd number of backslashes goes on in the next.
+    A line that ends in an odd number of backslashes continues in the next one.
     """
 
     def __init__(self, loop: asyncio.Runner) -> None:
         stream: Any = sys.stdin
-        if stream is None:  # so it is, where a shell closed it
+        if stream is None:  # a shell may have closed it
             raise Refusal("is closed", "standard input")
         self._loop, self._presses = loop, 0
         self.is_typed = is_terminal(stream)
@@ -77,7 +77,7 @@ class _Lines:
         self._session, self._answers = PromptSession[str](**streams), PromptSession[str](**streams)
 
     def next(self) -> str | None:
-        """Return the next message; `None` at the end, `""` after a Ctrl-C. Raise `UnicodeError` for what is no text."""
+        """Return the next message; `None` at the end, `""` after a Ctrl-C. Raise `UnicodeError` for invalid text."""
         lines: list[str] = []
         while True:
             try:
@@ -94,7 +94,7 @@ class _Lines:
             lines.append(line[:-1])
 
     async def ask(self, prompt: str) -> str:
-        """Return what somebody answers in the middle of a turn; nothing after Ctrl-C, Ctrl-D, or what is no text."""
+        """Return the answer to a question within a turn; empty after Ctrl-C, Ctrl-D or invalid text."""
         try:
             said = await self._answers.prompt_async(prompt)
             said.encode()
@@ -122,7 +122,7 @@ class _Lines:
         return None if self._presses > 1 else ""
 
 
-# --- what is seen ---------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------
 
 
 class _Show:
@@ -142,12 +142,12 @@ class _Show:
         self._begun.clear()
 
     def rest(self) -> None:
-        """Take away what shows that something goes on."""
+        """Remove the progress indicator."""
         if self._waiting is not None:
             self._waiting.stop()
 
     def event(self, event: events.AnyEvent) -> None:
-        """Show what an event says, if it is of interest to somebody who waits for an answer."""
+        """Show an event, if it matters to a user who waits for an answer."""
         self.rest()
         outermost = len(event.run_path) < 2
         indent = "  " * len(event.run_path)
@@ -172,21 +172,21 @@ class _Show:
                 pass
 
     def say(self, text: str, *, is_last: bool = False) -> None:
-        """Write words; a line may go on, unless they are the last."""
+        """Write text; the line may continue, unless it is the last text."""
         text = self._newlines.decode(text, is_last)
         if text:
             _write(self._out, visible_lines(replace_surrogates(text)))
             self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """Let what follows begin in a line of its own."""
+        """End the current line, so that the next output begins on a new one."""
         self.say("", is_last=True)
         if self._in_line:
             _write(self._out, "\n")
             self._in_line = False
 
     def note(self, text: str, indent: str = "  ") -> None:
-        """Write one line, shortened to what fits."""
+        """Write one line, shortened to the width."""
         self.end_line()
         self._write_note(f"{indent}{shorten_line(text, _width(indent))}")
 
@@ -218,7 +218,7 @@ def _width(indent: str) -> int:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    if stream is not None:  # it is none if a shell closed it
+    if stream is not None:  # it is `None` if a shell closed it
         stream.write(text)
         stream.flush()
 
@@ -273,7 +273,7 @@ class _Chat:
                 return self._leaves_with
 
     def end(self, status: int) -> None:
-        """End what tools began; leave without what does not end in time."""
+        """End the tools' tasks; exit without those that do not end in time."""
         left = asyncio.all_tasks(self._loop)
         for task in left:
             task.cancel()
@@ -283,7 +283,7 @@ class _Chat:
     # Whatever the agent is asked stands in these two.
 
     async def _answer(self, said: str) -> None:
-        """Let the agent answer, and ask back as often as it wants to know something."""
+        """Let the agent answer, and resume it with the user's answers as long as it asks questions."""
         history = [*self._talk.messages, self._talk.wire.user(said)]
         checkpoint = os.urandom(8).hex()
         run = self._agent.stream(history, checkpoint_id=checkpoint, options=self._options)
@@ -330,7 +330,7 @@ class _Chat:
             self._fail(str(refusal))
 
     async def _ask(self, asked: events.Interrupt) -> Any:
-        """Return what somebody answers to a tool that asks; only a yes is one."""
+        """Return the user's answer to a tool; for an approval, only a yes counts as one."""
         info = asked.info
         approves = isinstance(info, dict) and {"tool", "arguments"} <= info.keys()
         if not self._lines.is_typed:
@@ -388,7 +388,7 @@ class _Chat:
                 signal.signal(number, handler)
 
     def _leave(self, status: int) -> NoReturn:
-        """Leave at once, without waiting for anything that still runs."""
+        """Exit at once, without waiting for anything that still runs."""
         self._show.rest()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
@@ -454,6 +454,6 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[_Chat, Screen], Any]]] = {
 
 
 async def _wait(tasks: set[asyncio.Task[Any]]) -> bool:
-    """Wait for tasks, not for ever; return whether some still run."""
+    """Wait for tasks up to a limit; return whether some still run."""
     _, running = await asyncio.wait(tasks, timeout=_PATIENCE)
     return bool(running)

@@ -1,6 +1,6 @@
-"""`suture doctor`: reads the sessions that coding agents left on this machine, and says what is broken in them.
+"""`suture doctor`: reads the sessions of coding agents on this machine, and reports what is broken in them.
 
-Nothing that is read is ever opened for writing. With `--fix` a repaired copy is written beside the original.
+Nothing that it reads is ever opened for writing. With `--fix`, it writes a repaired copy next to the original.
 """
 
 import json
@@ -40,7 +40,7 @@ from suture.repair import Cause, Finding, Repaired, Report, placeholder_text, re
 from suture.wires.fields import is_map
 
 SUFFIX = ".repaired"
-"""What the name of a copy ends in: no agent takes it for a session."""
+"""The suffix of a copy's name, with which no agent takes it for a session."""
 _TORN = Finding(
     index=0,
     problem="torn-line",
@@ -52,7 +52,7 @@ _TORN = Finding(
 
 
 class Examined(NamedTuple):
-    """A session that was looked at."""
+    """A session that was examined."""
 
     path: Path
     agent: str
@@ -63,7 +63,7 @@ class Examined(NamedTuple):
 
 
 def run(asked: Namespace) -> int:
-    """Examine the sessions that were named, or all that are found; return 1 where something is broken."""
+    """Examine the sessions that were named, or all that are found; return 1 if something is broken."""
     count = broken = 0
     copies: dict[Path, Path] = {}
     with Outputs() as outputs:
@@ -157,7 +157,7 @@ def _refused(agent: str, path: Path) -> Generator[None]:
 def _encode(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a character: an escape, as the agent wrote it
+    except UnicodeEncodeError:  # a lone surrogate, which the agent wrote as an escape
         return json.dumps(value).encode()
 
 
@@ -255,7 +255,7 @@ def _write_beside(path: Path, write: Callable[[Path], object]) -> Path:
     except FileExistsError:
         raise Refusal("already exists; move it away first", str(copy)) from None
     except (OSError, sqlite3.Error) as error:
-        shutil.rmtree(copy, ignore_errors=True)  # half a copy is none
+        shutil.rmtree(copy, ignore_errors=True)  # leave no half copy behind
         with suppress(OSError):
             copy.unlink()
         with refusing(str(copy), verb="written"):

@@ -1,4 +1,4 @@
-"""Files and pipes to conversations, one by one, and a conversation back to bytes in the form it came in.
+"""Reading conversations from files and pipes, one by one, and writing one back in the form in which it came.
 
 **Which form a file has is decided by its first line that is not blank.** If that line by itself is a JSON value, the
 file is JSON Lines: an object with a message's fields (`role`, `type`, `kind` or `parts`) means that every line is a
@@ -79,11 +79,11 @@ class Refusal(Exception):
 
 
 class _CutOff(Refusal):
-    """JSON that ends before it is whole, and so may go on in the next line."""
+    """JSON that ends too early, and so may continue on the next line."""
 
 
 def describe_error(error: BaseException) -> str:
-    """Return what an error says; where it is none of Suture's, with the name of its type.
+    """Return the text of an error; with the name of its type if it is not one of Suture's.
 
     >>> describe_error(ValueError("the gauge is broken")), describe_error(SutureError("no such tool"))
     ('ValueError: the gauge is broken', 'no such tool')
@@ -111,7 +111,7 @@ def refusing(*places: str, verb: str = "") -> Generator[None]:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Return whether somebody looks at `stream`; it is `None` if a shell closed it.
+    """Return whether `stream` is a terminal; it is `None` if a shell closed it.
 
     >>> is_terminal(None)
     False
@@ -304,7 +304,7 @@ class Conversation(NamedTuple):
 
 
 def _is_sound(data: bytes) -> bool:
-    """Return whether no half of a surrogate pair is in JSON that could be read."""
+    """Return whether JSON that could be read contains no lone surrogate."""
     if not _SURROGATE.search(data):
         return True
     try:
@@ -332,7 +332,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _open_conversation(value: Any, *, line: int, raw: bytes, pretty: bool = False, many: bool = False) -> Conversation:
-    """Return the conversation that a JSON value is; raise `Refusal` if it is none."""
+    """Return a JSON value as a conversation; raise `Refusal` if it is not one."""
     if isinstance(value, list):
         return Conversation(cast("list[Any]", value), line, pretty=pretty, many=many, raw=[raw])
     place = f"line {line}" if many else ""
@@ -414,7 +414,7 @@ class Source:
         return 2 if any(not bad.torn for bad in self.bad) else 0
 
     def pause(self) -> None:
-        """Take away what is shown, for whoever is about to print."""
+        """Remove the progress display before something is printed."""
         if self._shown_at:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             self._shown_at = 0.0
@@ -569,7 +569,7 @@ def _find_below(folder: str) -> Iterator[str]:
 
 
 def _size(file: BinaryIO) -> int:
-    """Return how many bytes a file has, 0 where nobody can know."""
+    """Return how many bytes a file has; 0 if that cannot be known."""
     try:
         return os.fstat(file.fileno()).st_size
     except OSError:

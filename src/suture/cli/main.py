@@ -1,4 +1,4 @@
-"""The entry: what may be asked, which command does it, and what becomes of its errors.
+"""The entry point: the arguments, the commands, and the handling of their errors.
 
 Every error is one line, never a traceback.
 """
@@ -85,13 +85,13 @@ def _run(argv: Sequence[str] | None) -> int:
         status: int = getattr(import_module(f"suture.cli.{module}"), function)(asked)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 0
-    if sys.stdout is not None:  # it is none if a shell closed it
+    if sys.stdout is not None:  # it is `None` if a shell closed it
         sys.stdout.flush()
     return status
 
 
 def _say_no_more() -> None:
-    """Silence what a signal broke off half way, such as an event loop that was closing."""
+    """Silence errors of code that a signal interrupted, such as an event loop that was closing."""
     sys.unraisablehook = lambda _: None
 
 
@@ -127,7 +127,7 @@ def _let_go(stream: TextIO) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises instead of printing its usage and leaving."""
+    """A parser that raises instead of printing its usage and exiting."""
 
     def error(self, message: str) -> NoReturn:
         suggestion = _suggest(message)
@@ -137,7 +137,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _suggest(message: str) -> str:
-    """Return what was probably meant by a word that is unknown.
+    """Return what was probably meant by an unknown word.
 
     >>> _suggest("unrecognized arguments: --profle x")
     '; did you mean --profile?'
@@ -164,7 +164,7 @@ class _Version(argparse.Action):
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return what was asked; raise `Refusal` if it makes no sense, `SystemExit` after `--help`.
+    """Return the parsed arguments; raise `Refusal` if they are wrong, `SystemExit` after `--help`.
 
     >>> parse(["check", "--wire", "anthropic", "log.json"]).wire
     'anthropic'
@@ -295,7 +295,7 @@ _ROUTES = (
     _option("--timeout S", "how long an upstream may be silent (default 600)", type=_seconds, default=600.0),
     _option("--max-bytes N", f"pass on a body above N bytes unread (default {_BODIES})", type=_size, default=_BODIES),
 )
-"""What a command is asked that passes requests on."""
+"""The options of commands that forward requests."""
 
 _COMMANDS: dict[str, tuple[Any, ...]] = {
     "check": (
@@ -430,7 +430,7 @@ _COMMANDS: dict[str, tuple[Any, ...]] = {
         *(_LANGUAGE, _LARGEST),
     ),
 }
-"""Each command: what runs it, what it does, what its exit status means, examples, and all that may be said to it."""
+"""Each command: its function, what it does, the meaning of its exit status, examples, and its arguments."""
 
 
 # --- completion -----------------------------------------------------------------------------------
@@ -450,7 +450,7 @@ complete -o default -F _suture suture
 
 
 def print_completion(asked: argparse.Namespace) -> int:
-    """Print what makes a shell complete commands and options."""
+    """Print the script that makes a shell complete commands and options."""
     from suture.cli.output import Outputs
 
     options = {

@@ -83,7 +83,7 @@ class Output:
                 self._file.seek(0)
 
     def publish(self) -> None:
-        """Let the world see it."""
+        """Make the output visible."""
         with self._refused():
             if self._part:
                 os.replace(self._part, self._target)  # noqa: PTH105
@@ -126,7 +126,7 @@ def _is_file(path: str) -> bool:
 def _rights_of(path: str) -> int:
     try:
         return stat.S_IMODE(os.stat(path).st_mode)  # noqa: PTH116
-    except OSError:  # there is none: as any new file has it
+    except OSError:  # there is no old file: use the permissions of a new one
         mask = os.umask(0)
         os.umask(mask)
         return _NEW_FILE & ~mask

@@ -145,7 +145,7 @@ class _Folder:
             self._missing = [folder for folder in outwards if not os.path.lexists(folder)]
 
     def probe(self) -> None:
-        """Raise `Refusal` if there is something in the place of the directory that is none."""
+        """Raise `Refusal` if the path of the directory is something else."""
         self._read("probe")
 
     @property
