@@ -1,6 +1,6 @@
-"""Profiles: what each provider accepts, as data. Every rule has an id, a source and the operation that repairs it.
+"""Profiles: what each provider accepts, as data. Each rule has an id, a source, and the operation that repairs it.
 
-The code that applies it is in `suture.repair`; the profile of each provider is next to its wire in `suture.providers`.
+The code that acts on them is in `suture.repair`; each provider's profile is beside its wire in `suture.providers`.
 """
 
 import re
@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 GUESTS = ("langchain", "pydantic-ai", "agent-framework")
-"""The wires of other frameworks: every profile covers them besides its own wires."""
+"""The wires of other frameworks; every profile has rules for them, too."""
 
 
 class Operation(StrEnum):
-    """What can be done about a broken rule: a closed list.
+    """What repairs a broken rule: a closed list.
 
     >>> Operation.ANSWER.value
     'answer'
@@ -47,7 +47,7 @@ class Operation(StrEnum):
     ANSWER = "answer"
     """Put a placeholder where a result is missing."""
     MOVE = "move"
-    """Put a result behind its call."""
+    """Put a result after its call."""
     COLLAPSE = "collapse"
     """Keep one of several results."""
     RETELL = "retell"
@@ -71,7 +71,7 @@ class Operation(StrEnum):
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing a provider demands.
+    """One demand of a provider.
 
     >>> Rule(id="x.y", problems=("orphan",), says="…", source="…", operation=Operation.RETELL).id
     'x.y'
@@ -86,16 +86,16 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """The problems that break it."""
     says: str
     operation: Operation
-    """The operation that runs if it is broken; `unrepairable` only reports it."""
+    """What repairs it; `unrepairable` only reports it."""
     source: str = ""
-    """Where the rule is documented or was observed."""
+    """The evidence for it, such as the provider's error."""
     wires: tuple[str, ...] = ()
-    """The wires on which it can be broken; if empty, all wires of its profile that have such a thing."""
+    """The wires on which it can be broken; if empty, all wires of its profile that know its problem."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
         if self.operation in set(Operation):
-            force_setattr(self, "operation", Operation(self.operation))  # it may be passed by its name
+            force_setattr(self, "operation", Operation(self.operation))  # it may be passed as a text
         for problem in self.problems:
             if problem not in PROBLEMS:
                 raise ConfigError(f"rule {self.id}: unknown problem {problem!r}; known: {', '.join(PROBLEMS)}")
@@ -109,11 +109,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 PRINTABLE = r"[^\x00-\x1f\x7f]+"
-"""The pattern of an id that may contain anything but control characters."""
+"""The pattern of an id that may be anything but control characters."""
 
 
 class IdForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The form of a call id, and where it must be unique: within a `turn`, in the `history`, or nowhere.
+    """What a call id must look like, and how far it must be unique: within a `turn`, the `history`, or not at all.
 
     >>> IdForm(pattern="[a-z]+", limit=3, scope="turn").accepts("abcd")
     False
@@ -124,7 +124,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
     scope: str = ""
     prefix: str = "call_"
     length: int = 29
-    """The length of an id that Suture makes, with its prefix; capped by the limit."""
+    """The length of a new id with its prefix; the limit may make it shorter."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -134,7 +134,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def match(self) -> Callable[[str], object]:
-        """A quick test. What it accepts fits the pattern, but it may refuse some printable ids that fit, too."""
+        """A quick test for the pattern; for printable ids it is stricter than the pattern."""
         return str.isprintable if self.pattern == PRINTABLE else _matcher(self.pattern)
 
     def accepts(self, text: str) -> bool:
@@ -142,7 +142,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
         return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
 
     def make(self, seed: str) -> str:
-        """Return an id made from `seed`, always the same one. A pattern with positional rules may refuse it.
+        """Return the id that `seed` always gives; a pattern whose places allow different characters may refuse it.
 
         >>> IdForm(pattern="[0-9]{9}", prefix="", length=9).make("call_1").isdigit()
         True
@@ -159,7 +159,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _alphabet(form: IdForm) -> str:
-    """Return the characters for ids of this form: the whole alphabet, or the part of it that the pattern takes."""
+    """Return the letters and digits that can fill an id of this form; all of them if none fits everywhere."""
     length = min(form.length, form.limit or form.length) - len(form.prefix)
     return "".join(each for each in _ALPHABET if form.accepts(form.prefix + each * length)) or _ALPHABET
 
@@ -210,7 +210,7 @@ bridge | user-first | model-first | The conversation starts with the user.
 bridge | tool-then-user | tool-then-user | A user message does not follow a tool message.
 replace-text | sendable | lone-surrogate | A text can be written as UTF-8.
 """  # noqa: E501 - one row a rule
-"""All possible rules: for each operation, their names, the problems that break them, and what they say."""
+"""All rules: the operation that repairs each, its name, the problems that break it, and what it says."""
 
 _RULES = {
     name: (Operation(operation), tuple(problems.split()), says)
@@ -218,7 +218,7 @@ _RULES = {
 }
 
 PROBLEMS = {problem: operation for operation, problems, _ in _RULES.values() for problem in problems}
-"""Every problem that a rule can name, with the operation that repairs it: a closed list."""
+"""The operation for every problem that a rule can name: a closed list."""
 
 STRUCTURAL = frozenset(
     (
@@ -226,7 +226,7 @@ STRUCTURAL = frozenset(
         "lone-surrogate",
     )
 )
-"""The problems that pairing repairs for every profile."""
+"""The problems that are always repaired, whatever the profile."""
 
 
 def _check_pattern(pattern: str) -> None:
@@ -257,14 +257,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     names: str = ""
     """The pattern of a tool's name, if the provider has one."""
     field: str = ""
-    """Where a message of the model keeps its reasoning: a field that a rule may demand next to calls, or a part."""
+    """The field or part of a thought in a message of the model; a rule may demand it on messages with calls."""
     adjacent: bool = True
-    """Whether results must directly follow their turn, even on a wire that does not demand it."""
+    """Whether results come right after their turn, even on a wire that does not demand it."""
 
     reads_compacted: bool = True
-    """Whether the provider reads, and bills, messages before its own compaction; otherwise it ignores them."""
+    """Whether messages before the provider's own compaction are still read and billed, not ignored."""
     system_outside: bool = False
-    """Whether system messages are sent outside of the list, so that the first other message counts as the first."""
+    """Whether system messages are sent outside the list, so that the first other message is the first in it."""
 
     @staticmethod
     def extend(
@@ -276,10 +276,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         rules: "Sequence[Rule]" = (),
         without: Collection[str] = (),
     ) -> "Profile":
-        """Return a custom profile: `base` with other ids, with more rules, and without the rules whose ids are named.
+        """Return a profile of your own: `base` with another form of ids, more rules, or without some rules, by id.
 
-        Mistakes raise here: unknown rule ids, removing a structural rule, a name that is taken, a rule that no wire of
-        the profile can keep. With `ids=None`, any id is accepted.
+        Raises `ConfigError` for unknown rule ids, a structural rule in `without`, a name that is taken, or a rule that
+        no wire of the profile can repair. `ids=None` demands nothing of ids.
 
         >>> from suture.profiles import Profile
         >>> mine = Profile.extend("openai-chat", name="mine", without={"openai-chat.text-results"})
@@ -302,7 +302,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(f"rule {rule.id} is structural: pairing always runs")
         _check_pattern(names or "")
         says = _describe_forms(ids, names)
-        return _checked(
+        return _check_rules(
             replace(
                 parent,
                 name=name,
@@ -315,19 +315,19 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_fit(self) -> bool:
-        """Whether it demands anything besides pairing."""
+        """Whether it has rules beyond structure."""
         return any(not set(rule.problems) <= STRUCTURAL for rule in self.rules)
 
     def speaks_of(self, wire: str) -> bool:
-        """Return whether this profile covers `wire`."""
+        """Return whether this profile has rules for `wire`."""
         return wire in self.wires
 
     def accepts_name(self, name: str) -> bool:
-        """Return whether a tool may be called `name`."""
+        """Return whether a tool may have this name."""
         return not self.names or _matcher(self.names)(name) is not None
 
     def rules_for(self, wire: Wire) -> dict[str, Rule]:
-        """Return, for each problem that is possible on `wire`, the rule that it breaks."""
+        """Return the rule that each problem breaks, for the problems that can be repaired on `wire`."""
         operations = wire.operations
         return {
             problem: rule
@@ -339,7 +339,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _describe_forms(ids: IdForm | UnsetType | None, names: str | None) -> dict[str, str]:
-    """Return what a custom profile's rules about ids and names say; raise `ConfigError` if no id can be made."""
+    """Return what rules about these ids and names say, by problem; raise `ConfigError` if no id can be made."""
     says = {"illegal-name": f"A tool's name fits {names}."} if names else {}
     if isinstance(ids, IdForm):
         if not any(ids.accepts(ids.make(str(salt))) for salt in range(10_000)):
@@ -350,13 +350,13 @@ def _describe_forms(ids: IdForm | UnsetType | None, names: str | None) -> dict[s
 
 
 def _restate(rule: Rule, says: Mapping[str, str]) -> Rule:
-    """Return `rule`; if it is about one of these problems, with the new text and without its source."""
+    """Return `rule`; if `says` has one of its problems, with that text and without its source."""
     said = next((says[problem] for problem in rule.problems if problem in says), "")
     return replace(rule, says=said, source="") if said else rule
 
 
-def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
-    """Return `profile`; raise `ConfigError` if a new rule names a wire or an operation that does not exist."""
+def _check_rules(profile: Profile, new: Sequence[Rule]) -> Profile:
+    """Return `profile`; raise `ConfigError` if it lacks a wire, a field or an operation that a new rule needs."""
     for rule in new:
         for name in rule.wires:
             if name not in profile.wires:
@@ -374,9 +374,9 @@ def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
 def rules(
     profile: str, shared: Mapping[str, str] = FrozenMap(), /, **sources: str | tuple[str, str]
 ) -> tuple[Rule, ...]:
-    """Return the rules named by `sources`. Each value is the source of the rule, or (its own text, its source).
+    """Return the rules that `sources` names, each with its source, or with a pair of its own text and its source.
 
-    Each key of `shared` names several rules, separated by spaces, that have the same source.
+    `shared` maps one source to several rules, which are named in one text.
 
     >>> [rule.id for rule in rules("x", answered="400: …", id_form=("An id has 9 letters.", "400: …"))]
     ['x.answered', 'x.id-form']
@@ -403,14 +403,14 @@ _HOMES = {
     **{name: name.replace("-", "_") for name in _OWN},
     **dict.fromkeys(("mistral", "deepseek", "kimi", "minimax"), "compatible"),
 }
-"""The module of each profile below `suture.providers`; it is imported on first use."""
+"""The module of each profile below `suture.providers`, which is loaded on first use."""
 
 PROFILES = (PAIRING.name, *_HOMES)
 """The names of all profiles."""
 
 
 def get_profile(name: str | Profile) -> Profile:
-    """Return the profile called `name`; a profile object is returned as it is.
+    """Return the profile called `name`; a `Profile` is returned as it is.
 
     >>> get_profile("mistral").ids.limit
     9
@@ -427,7 +427,7 @@ def get_profile(name: str | Profile) -> Profile:
 
 
 def default_profile(wire: str) -> Profile:
-    """Return the default profile of a wire: that of its provider, or `pairing` for the native wires.
+    """Return the default profile of a wire: its provider's, or `pairing` for the native ones.
 
     >>> default_profile("anthropic").name, default_profile("message").name
     ('anthropic', 'pairing')
@@ -435,7 +435,7 @@ def default_profile(wire: str) -> Profile:
     return get_profile(wire) if wire in _HOMES else PAIRING
 
 
-# Which rules apply
+# Profiles by provider and model
 
 _NAMES = {
     "anthropic": "anthropic claude",
@@ -447,15 +447,15 @@ _NAMES = {
     "minimax": "minimax",
     "openai-chat": ("openai azure openrouter fireworks together cerebras nvidia litellm ollama groq grok xai vllm"),
 }
-"""Parts of providers' names, by profile. The first match counts: Claude on Vertex AI has Anthropic's rules."""
+"""Parts of the names of each profile's providers. The first that fits counts: Claude on Vertex AI is Anthropic's."""
 
-_OF_IDS = frozenset(("illegal-id", "missing-id", "repeated-id"))
+_ID_PROBLEMS = frozenset(("illegal-id", "missing-id", "repeated-id"))
 
 
 def profile_of(provider: str) -> Profile:
-    """Return the profile of a provider by any of its names; for an unknown provider, the strictest rules.
+    """Return the profile of a provider by any of its names; for an unknown one, the strictest rules.
 
-    The name may be a framework's own (`google_vertexai`, `amazon_bedrock`) or that of a class (`ChatOpenAI`).
+    The name may be that of a framework (`google_vertexai`, `amazon_bedrock`) or of a class (`ChatOpenAI`).
 
     >>> profile_of("openai").name, profile_of("google_genai").name, profile_of("ChatMistralAI").name
     ('openai-chat', 'gemini', 'mistral')
@@ -469,7 +469,7 @@ def profile_of(provider: str) -> Profile:
 
 @cache
 def _strictest() -> Profile:
-    """Anthropic's rules, with OpenAI's short ids and separate results: nearly every provider accepts the outcome."""
+    """Return Anthropic's rules with OpenAI's short ids and split turns, which nearly every provider accepts."""
     base = get_profile("anthropic")
     ids = IdForm(pattern="[a-zA-Z0-9_-]+", limit=40, scope="history", prefix="toolu_", length=30)
     own = rules("strictest", own_results="as Chat Completions")
@@ -478,16 +478,16 @@ def _strictest() -> Profile:
 
 @lru_cache(maxsize=256)
 def profile_for(wire: str, base: Profile, model: Profile) -> Profile:
-    """Return the rules for messages that a framework keeps on one `wire` and sends to any model.
+    """Return the profile for messages that a framework keeps on `wire` and sends to a model with the profile `model`.
 
-    A model's profile that covers the wire is used unchanged. From any other, only the rules about ids are added to
-    `base`: the framework converts the rest of the messages into what that provider accepts.
+    If `model` has rules for the wire, it is returned as it is. Else only its rules about ids replace those of `base`,
+    because the framework translates everything else for that provider.
 
     >>> profile_for("bedrock", get_profile("bedrock"), get_profile("mistral")).ids == get_profile("mistral").ids
     True
     """
     if model.speaks_of(wire):
         return model
-    kept = [rule for rule in base.rules if not _OF_IDS.issuperset(rule.problems)]
-    taken = [rule for rule in model.rules if _OF_IDS.issuperset(rule.problems)]
+    kept = [rule for rule in base.rules if not _ID_PROBLEMS.issuperset(rule.problems)]
+    taken = [rule for rule in model.rules if _ID_PROBLEMS.issuperset(rule.problems)]
     return replace(base, name=f"{base.name}, ids of {model.name}", ids=model.ids, rules=(*kept, *taken))

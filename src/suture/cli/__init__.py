@@ -1,8 +1,8 @@
-"""The command line: the `suture` command, and the screen that shows histories, reports and plans.
+"""The command line: a module for each command or group of commands, and what they share.
 
-A command reads conversations one by one (`files`), passes each to the engine, and sends the outcome to a screen or an
-output (`output`). Nothing here knows how a history is repaired or reduced. With `rich` installed, a terminal shows
-colours and tables.
+A command reads conversations one by one (`files`), hands each to the engine, and passes the result to a screen or an
+output (`output`). Nothing here knows how a history is repaired or reduced. `chat`, `worker`, `proxy` and `run` need
+extra packages; with `rich` installed, terminals get colours and tables.
 """
 
 from suture.cli.main import main

@@ -1,4 +1,4 @@
-"""Wrapper for clients of the `anthropic` package that repairs the histories in their requests."""
+"""A client of the `anthropic` package whose requests never carry a broken history."""
 
 from typing import Unpack
 
@@ -11,12 +11,12 @@ __all__ = ["wrap"]
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     """Return a client like `client`, of the same class, that sends acceptable histories.
 
-    `messages` are repaired before they are sent, if needed, also in batches and in requests that only count tokens;
-    nothing else in a request changes. The client that is passed in does not change, and both use the same connections.
+    `messages` are repaired on their way out if they need it, even those of a batch and those that are only counted;
+    nothing else in a request changes. The given client does not change, and both use the same connections.
 
     Args:
         client: an `Anthropic`, an `AsyncAnthropic`, or the client of a platform, such as `AnthropicBedrock`.
-        options: those of every guest, see `suture.integrations.guest.Options`.
+        options: the options of every guest, see `suture.integrations.guest.Options`.
 
     >>> from anthropic import Anthropic
     >>> client = wrap(Anthropic(api_key="none"))

@@ -1,6 +1,6 @@
-"""The proxy: repairs the histories in the requests that programs send to providers.
+"""The proxy: repairs the histories in a program's requests on their way to a provider.
 
-An ASGI application (`Proxy`), and the server for it. See `suture proxy --help`.
+It is an ASGI application (`Proxy`) and functions that serve it. See `suture proxy --help`.
 """
 
 from suture.proxy.app import Proxy, Records, Timing

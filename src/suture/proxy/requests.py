@@ -1,7 +1,7 @@
-"""A request: its route, the rules that apply there, and the repair of the history in its body.
+"""A request: where it goes, the rules that apply there, and its body with the history repaired.
 
-Pure: bytes and rules in, bytes and reports out. Bytes outside of the history do not change, nor does a body that is
-acceptable or cannot be read.
+Pure functions: bytes and rules in, bytes and reports out. Only messages that are repaired or shortened change; every
+other value in a body keeps its bytes.
 """
 
 import json
@@ -30,27 +30,27 @@ _read_pieces = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _read = msgspec.json.Decoder().decode
 _write = msgspec.json.Encoder().encode
 _CHARACTERS = 4
-"""How many bytes of a request besides its history are counted as one token."""
+"""How many bytes beside the history count as one token."""
 _CONTEXT = ("model", "thread", "previous_response_id", "conversation")
-"""The fields besides the history that the rules depend on."""
+"""The fields beside the history that say what it continues."""
 
 
 class Unreadable(Exception):
-    """The body has no readable history."""
+    """The body holds no history that can be read."""
 
 
 class Reduction(NamedTuple):
-    """How much may be sent; without limits nothing is shortened. No tool is ever added for it."""
+    """How much may be sent; without limits nothing is shortened. It never adds a tool to the request."""
 
     clear: int | None = None
-    """Above this many tokens, old tool results are cleared."""
+    """Above so many tokens, old tool results are cleared."""
     compact: int | None = None
-    """The most tokens that a request may have."""
+    """No request has more tokens than this."""
 
     def apply(self, messages: Sequence[Any], wire: str, beside: int, language: str | None) -> Sequence[Any]:
-        """Return the messages, shortened if they and the tokens `beside` them are too many; otherwise the same object.
+        """Return the messages, shortened if they and the tokens `beside` them are too many; else the same object.
 
-        Nothing is offloaded, because the proxy has no tool that could read it.
+        What is taken out is not saved, since the proxy has no tool that could read it.
         """
         shared: dict[str, Any] = {"wire": wire, "offload": False, "language": language}
         if self.clear is not None:
@@ -67,36 +67,36 @@ class Rules(NamedTuple):
     profile: Profile
     reduction: Reduction = Reduction()
     without_thinking: bool = False
-    """Whether all thinking is dropped, because its signatures were refused."""
+    """Whether all thinking is removed, because its signatures were refused."""
     open_calls: tuple[str, ...] = ()
-    """Calls that the service stores and waits for."""
+    """Calls that the service keeps and wants results for."""
     language: str | None = None
-    """The language of the texts that are inserted."""
+    """The language of the texts that are added."""
 
 
 class Reading(NamedTuple):
-    """The outcome of examining a body."""
+    """The result of examining a body."""
 
     model: str
     reports: tuple[Report, ...] = ()
     body: bytes | None = None
-    """The body to send instead; `None` if it may be sent unchanged."""
+    """The body to send instead; `None` if the original may be sent."""
     reduced: bool = False
     overflows: bool = False
     """Whether it could not be made short enough."""
 
     @property
     def repaired(self) -> int:
-        """How many findings were repaired in what is sent."""
+        """How many findings were repaired in the body to send."""
         return sum(finding.mended for each in self.reports for finding in each.findings) if self.body else 0
 
 
 Choose = Callable[[str], Rules]
-"""Returns the rules for the model of this name."""
+"""Returns the rules for the name of a model."""
 
 
 def look_at(data: bytes, path: str, place: Place, choose: Choose, limit: int = 1 << 26) -> Reading:
-    """Examine a body, which may be gzip, and return what to send instead; raise `Unreadable` if it has no history.
+    """Examine a body, which may be gzip, and return what to send instead; raise `Unreadable` if it holds no history.
 
     >>> from suture.profiles import default_profile
     >>> body = b'{"n": 1.50, "messages": [{"role": "tool", "tool_call_id": "a", "content": "42"}, {"role":"user" }]}'
@@ -109,7 +109,7 @@ def look_at(data: bytes, path: str, place: Place, choose: Choose, limit: int = 1
     text = _unzip(data, limit) if zipped else data
     fields = _split(text)
     named = fields.get("model")
-    # Gemini has it in the path.
+    # Gemini names the model in the path.
     model = _value(named) if named is not None else path.rstrip("/").rpartition("/")[2].rpartition(":")[0]
     model = model if isinstance(model, str) else ""
     looker = _Looker(place, choose)
@@ -122,7 +122,7 @@ def look_at(data: bytes, path: str, place: Place, choose: Choose, limit: int = 1
 
 
 class _Looker:
-    """Examines the requests of one body; a batch has many."""
+    """Examines the requests in one body; a batch has many."""
 
     def __init__(self, place: Place, choose: Choose) -> None:
         self.place, self.choose = place, choose
@@ -130,7 +130,7 @@ class _Looker:
         self.reduced = self.overflows = False
 
     def one(self, fields: dict[str, Any], model: str) -> dict[str, Any] | None:
-        """Return the fields of a request with an acceptable history; `None` if it has one already."""
+        """Return the fields of a request with its history repaired; `None` if nothing changes."""
         field, wire = self.place
         raw, rules = fields.get(field), self.choose(model)
         given: Any = _value(raw)
@@ -158,8 +158,8 @@ class _Looker:
         if rules.without_thinking:
             thoughtless = map(get_wire(wire).without_thinking, messages)
             messages = [message for message in thoughtless if message is not None]
-        run_repair = partial(repair, wire=wire, profile=rules.profile, cause=Cause.UNKNOWN, language=rules.language)
-        repaired = run_repair(messages)
+        run = partial(repair, wire=wire, profile=rules.profile, cause=Cause.UNKNOWN, language=rules.language)
+        repaired = run(messages)
         if not repaired.report.acceptable:
             self.reports.append(repaired.report)
         messages = repaired.messages if repaired.changed else messages
@@ -171,10 +171,10 @@ class _Looker:
         if shorter is messages:
             return messages
         self.reduced = True
-        return run_repair(shorter).messages  # it has a summary next to a user message, and no thinking
+        return run(shorter).messages  # a summary may follow another user message, and thinking is gone
 
     def batch(self, fields: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the fields of a batch with acceptable histories in all requests; `None` if all have one already."""
+        """Return the fields of a batch with the histories of its requests repaired; `None` if nothing changes."""
         given = _items(fields.get("requests"))
         made: list[Any] = []
         for request in given:
@@ -187,14 +187,14 @@ class _Looker:
 
 
 def _items(value: Any) -> Sequence[Any]:
-    """Return the items of a list, which may be raw JSON; an empty list for anything else."""
+    """Return the items of a list, still encoded if the list is; none if it is not a list."""
     if isinstance(value, msgspec.Raw):
         return _read_pieces(value) if bytes(memoryview(value)[:1]) == b"[" else ()
     return value if is_list(value) else ()
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return the fields of an object, which may be raw JSON; an empty dict for anything else."""
+    """Return the fields of an object, still encoded if the object is; none if it is not an object."""
     if isinstance(value, msgspec.Raw):
         return _read_fields(value) if bytes(memoryview(value)[:1]) == b"{" else {}
     return dict(value) if is_map(value) else {}
@@ -205,16 +205,16 @@ def _length(value: Any) -> int:
 
 
 def _outputs(calls: Sequence[str], language: str | None) -> list[Any]:
-    """Return placeholders for calls that the service stores."""
-    spoken = resolve_language(language)
+    """Return placeholders for calls that the service keeps."""
+    resolved = resolve_language(language)
     return [
-        {"type": "function_call_output", "call_id": call, "output": placeholder_text(Cause.UNKNOWN, "", call, spoken)}
+        {"type": "function_call_output", "call_id": call, "output": placeholder_text(Cause.UNKNOWN, "", call, resolved)}
         for call in calls
     ]
 
 
 def _split(text: bytes) -> dict[str, Any]:
-    """Return the raw fields of a JSON object; decoded if it has lone surrogates, which are not valid UTF-8."""
+    """Return the fields of a JSON object, still encoded; decoded if it has a lone surrogate, which msgspec refuses."""
     try:
         return _read_fields(text)
     except (msgspec.MsgspecError, UnicodeError):
@@ -238,7 +238,7 @@ def _value(raw: Any) -> Any:
 def _encode(body: Any) -> bytes:
     try:
         return _write(body)
-    except UnicodeEncodeError:  # a lone surrogate outside of the history
+    except UnicodeEncodeError:  # a lone surrogate beside the history
         return _write(sendable(body))
 
 
@@ -247,7 +247,7 @@ def _refuse(constant: str) -> None:
 
 
 def _unzip(data: bytes, limit: int) -> bytes:
-    """Return the contents of a gzip file that has a single member."""
+    """Return the content of gzip data that has a single member."""
     reader = zlib.decompressobj(wbits=31)
     try:
         text = reader.decompress(data, limit)
@@ -258,11 +258,11 @@ def _unzip(data: bytes, limit: int) -> bytes:
     return text
 
 
-# --- routes -----------------------------------------------------------------------------------------
+# --- where it goes ----------------------------------------------------------------------------------
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """Sends the requests whose path begins with `prefix`, without that prefix, to an upstream.
+    """Sends the requests whose path begins with `prefix`, which is removed, to an upstream.
 
     >>> route = Route(prefix="/openai", upstream="https://api.openai.com/v1")
     >>> route.target("/openai/chat/completions"), route.target("/openai/v1/models")
@@ -272,11 +272,11 @@ class Route(Struct, frozen=True, kw_only=True):
     upstream: str
     prefix: str = ""
     profile: Profile | None = None
-    """The profile to apply; by default that of the upstream and the model."""
+    """Whose rules apply; by default those of the upstream and the model."""
     reduction: Reduction = Reduction()
 
     def __post_init__(self) -> None:
-        """Refuse an invalid address."""
+        """Refuse an upstream that is not a plain URL, and a prefix that is not a path."""
         parts = urlsplit(self.upstream)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
             raise ConfigError("an upstream is an address as https://api.openai.com, without a query")
@@ -287,15 +287,15 @@ class Route(Struct, frozen=True, kw_only=True):
 
     @property
     def host(self) -> str:
-        """The upstream's host, with its port if it has one."""
+        """The host of the upstream, with the port if one is given."""
         return urlsplit(self.upstream).netloc
 
     def takes(self, path: str) -> bool:
-        """Return whether this route is for requests with this path."""
+        """Return whether a request with this path goes here."""
         return path.startswith(self.prefix) and path[len(self.prefix) : len(self.prefix) + 1] in ("", "/", "?")
 
     def target(self, path: str) -> str:
-        """Return the URL for a request with this path. A part that address and path share (`/v1`) appears once."""
+        """Return the URL for a request with this path. A part that upstream and path share (`/v1`) appears once."""
         rest = path[len(self.prefix) :]
         parts = urlsplit(self.upstream)
         steps = parts.path.rstrip("/").split("/")[1:]
@@ -312,11 +312,11 @@ DEFAULT_ROUTES = (
     Route(prefix="/anthropic", upstream="https://api.anthropic.com"),
     Route(prefix="/gemini", upstream="https://generativelanguage.googleapis.com"),
 )
-"""The routes to the providers, each below its name."""
+"""The providers themselves, each under its name."""
 
 
 def find_route(routes: Sequence[Route], path: str) -> Route | None:
-    """Return the route for a path: the one with the longest prefix.
+    """Return the route for a path: the one with the longest matching prefix.
 
     >>> find_route(DEFAULT_ROUTES, "/anthropic/v1/messages").host
     'api.anthropic.com'
@@ -324,16 +324,16 @@ def find_route(routes: Sequence[Route], path: str) -> Route | None:
     return max((route for route in routes if route.takes(path)), key=lambda route: len(route.prefix), default=None)
 
 
-_SAYS_NOTHING = frozenset(("strictest", "openai-chat"))
-"""The rules for an unknown server, and for one that may forward to any model, as OpenRouter does."""
+_GENERIC = frozenset(("strictest", "openai-chat"))
+"""The profiles of servers that nobody knows, and of those that forward to any model, such as OpenRouter."""
 
 
 @lru_cache(maxsize=1024)
 def rules_of(host: str, model: str, wire: str) -> Profile:
     """Return the profile for a model at an upstream.
 
-    A provider's own address decides. Elsewhere the model's name only decides about ids, because the server converts
-    the rest into what its model takes.
+    A provider's own address decides. Elsewhere the model's name says what its ids must be, and nothing else, because
+    the server adapts the rest to its model.
 
     >>> rules_of("api.mistral.ai", "mistral-large", "openai-chat").name
     'mistral'
@@ -344,8 +344,8 @@ def rules_of(host: str, model: str, wire: str) -> Profile:
     """
     base = default_profile(wire)
     server, asked = profile_of(host), profile_of(model)
-    if server.name not in _SAYS_NOTHING:
+    if server.name not in _GENERIC:
         return server if server.speaks_of(wire) else profile_for(wire, base, server)
-    if asked.name in {base.name, *_SAYS_NOTHING} or asked.ids is None:
+    if asked.name in {base.name, *_GENERIC} or asked.ids is None:
         return base
-    return profile_for(wire, base, replace(asked, wires=()))  # so that only its rules about ids apply
+    return profile_for(wire, base, replace(asked, wires=()))  # without wires only its ids count

@@ -1,4 +1,4 @@
-"""Test doubles and contracts for agents and their parts."""
+"""A scripted model for testing agents, and contracts for testing stores and backends."""
 
 from suture.testing._scripted import ScriptedModel
 from suture.testing.backend_contract import BackendContract

@@ -1,4 +1,4 @@
-"""`ScriptedModel`: a model that gives prepared replies and remembers its requests."""
+"""`ScriptedModel`: a model that gives prepared replies and records its requests."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypedDict, Unpack, overload
@@ -28,19 +28,19 @@ class _Choices(TypedDict, total=False):
 
 
 class ScriptedModel(Generic[M]):
-    """A model for tests and demonstrations: without key, network or randomness.
+    """A model for tests and demonstrations that needs no key and no network, and is deterministic.
 
     Args:
         replies: one for each request: a message of the wire, a text, an exception to raise, or a function of the
-            request's messages that returns one of these (sync or async). A function instead of the list answers
+            request's messages that gives one of these (sync or async). A function in place of the list answers
             every request.
         wire: the wire of its messages.
-        profile: the profile for its requests; by default that of the wire's provider.
+        profile: the profile for its requests; by default that of the wire's own provider.
         chunk_size: stream texts and arguments in pieces of this many characters; by default replies come whole.
         cut_after: break the stream off after this many pieces; needs `chunk_size`.
-        error: the exception with which it breaks off; by default a `ConnectionError`.
+        error: the error to break it off with; by default a `ConnectionError`.
 
-    Its requests are kept in `requests`.
+    `requests` holds the requests it received.
 
     >>> from suture import ChatModelAgent
     >>> model = ScriptedModel(["hello"])
@@ -126,7 +126,7 @@ class ScriptedModel(Generic[M]):
 
 
 def _cut(deltas: Sequence[Delta], size: int) -> Iterator[Delta]:
-    """Yield deltas whose texts, reasoning and arguments have at most `size` characters."""
+    """Split deltas so that their texts, thoughts and arguments have at most `size` characters."""
     for delta in deltas:
         field = next((name for name in ("text", "reasoning", "arguments") if getattr(delta, name)), "")
         text: str = getattr(delta, field) if field else ""

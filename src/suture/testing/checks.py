@@ -1,4 +1,4 @@
-"""The checks of the contracts. They do not use `assert`, for which pytest shows no values outside of test files."""
+"""The checks of the contracts. They are functions, because outside of test files pytest does not explain `assert`."""
 
 import asyncio
 import reprlib
@@ -18,13 +18,13 @@ class Step(NamedTuple):
     options: Mapping[str, Any] = {}
 
     async def take(self, thing: Any) -> Any:
-        """Call the method; return its value, or the type and facts of its error."""
+        """Return the result of the call: a value, or the type and the attributes of its error."""
         try:
-            given = [each() if callable(each) else each for each in self.arguments]  # makes a new stream
+            given = [each() if callable(each) else each for each in self.arguments]  # each call needs a new stream
             found = getattr(thing, self.name)(*given, **self.options)
             if not hasattr(found, "__aiter__"):
                 found = await found
-            else:  # a file is read in non-empty pieces of at most a mebibyte
+            else:  # pieces of a file have at most a mebibyte, and none is empty
                 async with closing(found) as read:
                     pieces = [piece async for piece in read]
                 same([len(piece) for piece in pieces if not 0 < len(piece) <= 1 << 20], [])
@@ -38,9 +38,9 @@ class Step(NamedTuple):
 
 
 async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]) -> None:
-    """Take the same steps with `things` in turn, and with the `reference`.
+    """Take the same steps with `reference` and with `things` in turn.
 
-    Raises `AssertionError` if the outcomes of a step differ.
+    Raises `AssertionError` if a step has different results.
     """
     taken: list[Step] = []
     turns = cycle(things)
@@ -48,20 +48,20 @@ async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]
         async for step in chosen:
             expected, found = await step.take(reference), await step.take(next(turns))
             if found != expected:
-                told = f"{type(reference).__name__} gives {reprlib.repr(expected)}, this gives {reprlib.repr(found)}"
-                raise AssertionError(f"{step}: {told}; after {'; '.join(map(str, taken))}")
+                gap = f"{type(reference).__name__} gives {reprlib.repr(expected)}, this gives {reprlib.repr(found)}"
+                raise AssertionError(f"{step}: {gap}; after {'; '.join(map(str, taken))}")
             taken.append(step)
 
 
 async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:
-    """Cancel work after some turns of the event loop, wait for its end, and return whether it returned.
+    """Cancel work after `turns` iterations of the event loop, wait for its end, and return whether it returned.
 
     >>> asyncio.run(cancel_after(3, asyncio.sleep(60))), asyncio.run(cancel_after(3, asyncio.sleep(0)))
     (False, True)
     """
     returned = False
 
-    async def note() -> None:  # the cancellation may come after the end of the work
+    async def note() -> None:  # a cancellation may also come after the end of the work
         nonlocal returned
         await work
         returned = True
@@ -71,18 +71,18 @@ async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:
         await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
-    work.close()  # in case it never began
+    work.close()  # if it never began
     return returned
 
 
 def run_with(maker: str) -> Callable[[Callable[[Any, Any], Coroutine[Any, Any, None]]], Callable[[Any], None]]:
-    """Return a decorator that turns a coroutine into a plain test; the coroutine gets what `maker` makes."""
+    """Return a decorator that turns a coroutine function into a plain test, called with what `maker` returns."""
 
     def decorate(test: Callable[[Any, Any], Coroutine[Any, Any, None]]) -> Callable[[Any], None]:
         def run(self: Any) -> None:
             asyncio.run(test(self, getattr(self, maker)()))
 
-        # Not `functools.wraps`: pytest would mistake the argument for a fixture.
+        # Not `functools.wraps`: pytest would take the argument for a fixture.
         run.__name__, run.__qualname__, run.__doc__ = test.__name__, test.__qualname__, test.__doc__
         return run
 

@@ -27,7 +27,7 @@ NONSENSE: Sequence[tuple[Any, ...]] = (
     ("delete", ("",)),
     ("expire", (-1,), (float("nan"),)),
 )
-"""Methods with arguments that they must refuse."""
+"""Methods, and arguments that they refuse."""
 KINDS = (
     ("append", "claim", "claim", "fork"),
     ("acquire", "acquire", "acquire", "release", "append"),
@@ -38,11 +38,11 @@ WALKS, STEPS = 40, 20
 
 
 class StoreContract(ABC):
-    """The tests of a store. Inherit, define how to make a store, and let pytest or unittest find the tests.
+    """The tests of a store. Inherit, define `make_store`, and let pytest or unittest find the tests.
 
-    `make_store` returns a new, empty store on each call. The others are for stores that can do more: `make_another`
-    returns a second store with the same journals, as another process would have it, `crash` kills and restarts the
-    server behind a store, and `damage` changes a record without the store's knowledge.
+    `make_store` returns a new, empty store each time it is called. The others are for stores that can do more:
+    `make_another` returns a second store with the same journals, as another process would have it, `crash` kills and
+    restarts the server behind a store, and `damage` changes a record behind the store's back.
 
     >>> from suture.stores import MemoryStore
     >>> from suture.testing import StoreContract
@@ -57,19 +57,19 @@ class StoreContract(ABC):
         """Return a new, empty store."""
 
     def make_another(self, store: Store) -> Store:
-        """Return another store with the same journals; the same store if there is no second one."""
+        """Return another store with the same journals; by default the same store."""
         return store
 
     def crash(self, store: Store) -> None:  # noqa: B027 - most have nothing to kill
-        """Kill the server behind a store, if there is one, as a loss of power would, and start it again."""
+        """Kill the server behind a store, as a loss of power would, and start it again; by default do nothing."""
 
     def damage(self, store: Store, run: str, number: int) -> bool:
-        """Change the bytes of a record, if possible; return whether it was done."""
+        """Change the bytes of a record, and return `True`; by default do nothing and return `False`."""
         return False
 
     @with_store
     async def test_it_does_what_a_memory_store_does(self, store: Store) -> None:
-        """For any steps with records, keys, forks, leases and their queues; also through two stores."""
+        """Random steps with records, keys, forks, leases and their queues give the same, even through two stores."""
         another = self.make_another(store)
         for number in range(WALKS):
             reference = MemoryStore()
@@ -97,7 +97,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_any_text_is_an_id(self, store: Store) -> None:
-        """The ids of runs, keys and owners. They are compared exactly, and only nesting has a meaning."""
+        """For runs, keys and owners. Ids are compared exactly, and nothing in them has a meaning but the slash."""
         for number, text in enumerate(ODD_IDS):
             await store.append(text, 0, [text.encode()])
             await store.append(text, 1, [b"1"])
@@ -123,7 +123,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_keys_belong_to_their_records(self, store: Store) -> None:
-        """A fork has the keys of its records; those of later records are free in it, as are those of a replaced run."""
+        """A fork has the keys of its records; later ones are free in it, and all are free in a run that is replaced."""
         for number in range(4):
             await store.claim("run", f"{number}", b"run")
         await store.fork("run", 2, "fork")
@@ -137,7 +137,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_who_waits_for_a_lease_gets_it_in_the_order_of_arrival(self, store: Store) -> None:
-        """Also if they use different stores. Asking again keeps the place; those who gave up are skipped."""
+        """Whatever store they use; asking again keeps the place, and owners that gave up are skipped."""
         another = self.make_another(store)
         for one, owner in zip((store, another) * 3, ("a", "b", "c", "d", "b", "d"), strict=True):
             same(await one.acquire("run", owner, 3600, queue=True), owner == "a")
@@ -149,7 +149,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_a_lease_is_for_its_owner_and_for_all_that_is_nested_in_the_run(self, store: Store) -> None:
-        """Asking without waiting gives no place in the queue and takes none away; an owner that asks again renews."""
+        """Asking without a queue takes no place and loses none; the holder renews by asking again."""
         for run in ("a", "a/b"):
             await store.append(run, 0, [b"0"])
         ensure(await store.acquire("a", "one", 60))
@@ -179,7 +179,7 @@ class StoreContract(ABC):
         same(await store.load("run"), [b"%d" % winners[0]] * 2)
 
     def test_tasks_and_threads_write_their_own_runs_side_by_side(self) -> None:
-        """Each journal is as its writer wrote it; each thread has its own event loop."""
+        """Each journal is as its writer wrote it; each thread has an event loop of its own."""
         store = self.make_store()
 
         async def write(run: str) -> None:
@@ -196,7 +196,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_of_tasks_that_claim_a_key_one_wins_and_all_get_its_record(self, store: Store) -> None:
-        """Also if they use two stores, and while others claim other keys of the run."""
+        """Even if they use two stores, and while others claim other keys of the run."""
         another = self.make_another(store)
         claims = [one.claim("run", f"{n % 5}", f"{n}".encode()) for n in range(30) for one in (store, another)]
         entries = await asyncio.gather(*claims)
@@ -207,7 +207,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_of_tasks_that_want_a_lease_one_gets_it(self, store: Store) -> None:
-        """Also if they use two stores."""
+        """Even if they use two stores."""
         another = self.make_another(store)
         wishes = [one.acquire("run", f"{n}", 3600) for n, one in enumerate([store, another] * 10)]
         taken = await asyncio.gather(*wishes)
@@ -216,7 +216,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_what_is_cancelled_is_written_whole_or_raises(self, store: Store) -> None:
-        """If an append raises, nothing was written; a claim is written once."""
+        """If an append raises, nothing is written; a claim is written at most once."""
         for turns in range(8):
             run = f"append-{turns}"
             returned = await cancel_after(turns, store.append(run, 0, [b"0", b"1"]))
@@ -230,15 +230,15 @@ class StoreContract(ABC):
 
     @with_store
     async def test_a_lease_that_is_not_renewed_runs_out(self, store: Store) -> None:
-        """By the clock of the store, so that a dead process blocks nobody; a dead waiter is skipped."""
+        """By the store's clock, so that a dead process blocks nobody; a place in the queue runs out, too."""
         another = self.make_another(store)
         ensure(await store.acquire("run", "dead", 3600))
         ensure(not await another.acquire("run", "gone", 0.01, queue=True))
         ensure(not await another.acquire("run", "alive", 3600, queue=True))
         ensure(await store.renew("run", "dead", 0.01))
-        async with asyncio.timeout(60):  # a lease that never expires is a failure, too
+        async with asyncio.timeout(60):  # a lease that never runs out is a failure, too
             while (owner := getattr(await store.lease("run"), "owner", "")) in {"dead", "gone"}:  # noqa: ASYNC110 - a store does not say when
-                await asyncio.sleep(0.01)  # between two attempts; nothing relies on the duration
+                await asyncio.sleep(0.01)  # between two questions; nothing relies on it
         same(owner, "alive")
         ensure(not await store.renew("run", "dead", 3600))
         await refused(store.append("run", 0, [b"late"], owner="dead"), LeaseError)
@@ -264,7 +264,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_a_damaged_record_is_noticed(self, store: Store) -> None:
-        """By every method that reads it; records after it can be read."""
+        """Wherever it is read; the records after it can be read."""
         await store.claim("run", "0", b"zero")
         await store.claim("run", "1", b"one")
         await store.append("run", 2, [b"two"])
@@ -279,7 +279,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_what_makes_no_sense_is_refused(self, store: Store) -> None:
-        """A wrong argument is the caller's fault, and says so."""
+        """A wrong argument is a `ConfigError`."""
         await refused(store.append("run", 0, [b"0"], owner=""), ConfigError)
         for method, *wrong in NONSENSE:
             for arguments in wrong:
@@ -288,11 +288,11 @@ class StoreContract(ABC):
 
 
 async def _choose_steps(chance: Random, reference: Store) -> AsyncIterator[Step]:
-    """Yield random steps, most of which a store accepts; at the end, check everything that is stored."""
+    """Yield random steps, most of which a store accepts; at the end every run is read."""
     kinds = chance.choice(KINDS)
     for number in range(STEPS):
         other, owner = chance.choice(RUNS), chance.choice(OWNERS)
-        run = chance.choice([*await reference.runs(), other])  # most often an existing one
+        run = chance.choice([*await reference.runs(), other])  # most often one that is there
         length = len(await reference.load(run))
         records = [b"%d.%d" % (number, at) for at in range(chance.choice((0, 1, 1, 1, 2, 3)))]
         place = max(0, length + chance.choice((0, 0, 0, 0, -1, 1)))

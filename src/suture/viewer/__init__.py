@@ -1,7 +1,7 @@
-"""One HTML page that shows a history or a run, without build step or network, and with no script but ours.
+"""One HTML page that shows a history or a run, without a build or a network; only its own script can run in it.
 
-`show_history` and `show_run` collect the data, `write_page` puts it into the page, and `serve` and `serve_store` let
-a browser on this machine follow the runs in a store.
+`show_history` and `show_run` collect what the page shows as plain data, `write_page` puts the data into the page, and
+`serve` and `serve_store` let a browser on this machine follow a store while its runs go on.
 """
 
 from suture.viewer.page import Run, serve, serve_store, show_history, show_run, write_page

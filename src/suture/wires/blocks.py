@@ -14,26 +14,26 @@ from suture.wires.wire import Wire
 
 
 class Fields(NamedTuple):
-    """The names of the fields of a call or result block; `holder` is the field that contains them, if there is one."""
+    """The fields of a block for a call or a result; `holder` is the field with the object that has them, if any."""
 
     holder: str
     id: str
     name: str
     content: str
-    """The arguments of a call, or the content of a result."""
+    """The field of a result's content, or of a call's arguments."""
 
 
 class BlockWire(Wire):
-    """A wire whose messages are lists of blocks: calls, results, text and other blocks side by side.
+    """A wire whose messages are lists of blocks: calls, results, texts and others side by side.
 
-    A concrete wire says how one block is read and written. How blocks are taken out of messages, moved and put together
-    again is written here, once.
+    A concrete wire reads and writes one block. Taking blocks out of messages, moving and joining them is written here
+    once.
     """
 
     bundled = True
 
     field = "content"
-    """The field of a message that has its blocks."""
+    """The field of a message that holds its blocks."""
 
     roles: ClassVar[Mapping[Any, str]] = {"user": "user", "assistant": "assistant"}
     model = "assistant"
@@ -50,7 +50,7 @@ class BlockWire(Wire):
         return self.roles[role]
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the blocks of `message`; plain text is one text block."""
+        """Return the blocks of `message`."""
         blocks = listed(get(message, self.field), index, self.field)
         if index is not None:
             check_value(blocks, index, self.field)
@@ -59,15 +59,15 @@ class BlockWire(Wire):
         return blocks
 
     def own_name(self, block: Any, field: str) -> str:
-        """Return the name that this block uses for `field`."""
+        """Return the name of `field` in the style of this block."""
         return field
 
     def _open(self, block: Any, fields: Fields, index: int | None = None) -> Any:
-        """Return the object with the fields of a call or result: the block itself, or its `holder`."""
+        """Return the object with the fields of a call or a result: the block itself, or the one in `holder`."""
         return inner(block, self.own_name(block, fields.holder), index, self.field) if fields.holder else block
 
     def rewrite(self, block: Any, fields: Fields, new: Mapping[str, Any]) -> Any:
-        """Return a call or result with the fields in `new` that are not `None`."""
+        """Return a call or result block with those `new` fields that are not `None`."""
         changes = {name: value for name, value in new.items() if value is not None}
         if not fields.holder:
             return put(block, **changes)
@@ -104,7 +104,7 @@ class BlockWire(Wire):
 
     @abstractmethod
     def make_result(self, piece: Piece) -> Any:
-        """Return a new result block with the text of `piece`, for its call."""
+        """Return a new result block for the call of `piece`, with its text."""
 
     def make_text(self, role: str, text: str) -> Any:
         """Return a new text block."""
@@ -115,13 +115,13 @@ class BlockWire(Wire):
         return {"role": self.model if role == "assistant" else role, self.field: list(blocks)}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other blocks and everything else kept."""
+        """Return `message` with these blocks, and its other fields."""
         return put(message, **{self.field: list(blocks)})
 
-    # What follows from these
+    # The same for all wires of blocks
 
     def view(self, message: Any, index: int | None = None) -> View:
-        """Return what the engines need to know of `message`."""
+        """Return what pairing and fit need to know about `message`."""
         role = self.role(message, index)
         calls: list[Call] = []
         results: list[Result] = []
@@ -141,14 +141,14 @@ class BlockWire(Wire):
         return View(role, tuple(calls), tuple(results), signed, empty, loose)
 
     def tell(self, message: Any, telling: Telling) -> None:
-        """Add the words of the blocks of `message` that are neither calls nor results."""
+        """Tell the blocks of `message` that are neither calls nor results."""
         beside = {CALL, RESULT} if self.role(message, None) == "assistant" else {RESULT}
         for block in self.blocks(message):
             if self.kind(block) not in beside:
                 self.tell_block(block, telling)
 
     def tell_document(self, content: Any, telling: Telling) -> None:
-        """Add the words of a document: a text, or blocks of text and images."""
+        """Tell a document that is a text, or has blocks of text and images."""
         for block in content if is_list(content) else [content]:
             text = block if isinstance(block, str) else get(block, "text")
             if isinstance(text, str):
@@ -158,7 +158,7 @@ class BlockWire(Wire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """The repairs of the blocks of one message: reordering them, and leaving some out."""
+        """The repairs of blocks within a message: their order, and blank ones left out."""
         return {
             "blank-text": self._without_blank_text,
             "results-not-first": self._results_first,
@@ -175,19 +175,19 @@ class BlockWire(Wire):
         )
 
     def _with_some(self, message: Any, wanted: Callable[[Any], bool]) -> Any:
-        """Return `message` with only the `wanted` blocks; the same object if all are wanted."""
+        """Return `message` with only the blocks that are `wanted`; the same object if all are."""
         blocks = self.blocks(message)
         kept = [block for block in blocks if wanted(block)]
         return message if len(kept) == len(blocks) else self.with_blocks(message, kept)
 
     def _results_first(self, message: Any, view: View) -> Any:
-        """Put the results before the rest, each in its old order."""
+        """Put the results before the other blocks; both keep their order."""
         if not view.results or not view.loose:
             return message
         return self._in_order(message, sorted(self.blocks(message), key=lambda block: self.kind(block) != RESULT))
 
     def _calls_last(self, message: Any, view: View) -> Any:
-        """Move what the model said or showed after its first call in front of the call."""
+        """Move texts, thoughts and media that come after the first call to before it."""
         if not view.calls:
             return message
         blocks = self.blocks(message)
@@ -198,7 +198,7 @@ class BlockWire(Wire):
         return self._in_order(message, [blocks[place] for place in order])
 
     def with_results(self, message: Any, view: View, change: Callable[[Any], Any]) -> Any:
-        """Return `message` with each result changed; the same object if `change` returns them unchanged."""
+        """Return `message` with `change` applied to each result; the same object if that changes none."""
         if not view.results:
             return message
         blocks = [change(block) if self.kind(block) == RESULT else block for block in self.blocks(message)]
@@ -209,7 +209,7 @@ class BlockWire(Wire):
         return message if same else self.with_blocks(message, blocks)
 
     def steps(self, message: Any) -> list[Any]:
-        """Split a model's message that holds results into one message for each step: calls, results, calls."""
+        """Split a message of the model that holds results into one message for each step: calls, results, calls."""
         steps: list[Any] = []
         for is_result, run in groupby(self.blocks(message), key=lambda block: self.kind(block) == RESULT):
             blocks = list(run)
@@ -222,7 +222,7 @@ class BlockWire(Wire):
         return self.make_message("user", blocks)
 
     def begins_step(self, message: Any) -> bool:
-        """Return whether a message holds text or thinking, which begins another step if it follows a call."""
+        """Return whether a message holds a text or a thought, either of which begins another step after a call."""
         for block in self.blocks(message):
             kind = self.kind(block)
             if kind == THINKING or (kind == TEXT and self.block_text(block).strip()):
@@ -265,7 +265,7 @@ class BlockWire(Wire):
         return self._map(message, change)
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        """Return `message` without its results; those in `texts` become user text."""
+        """Return `message` without its results, but with `texts` in place of some; `None` if nothing is left."""
         role = self.role(message, None)
 
         def change(block: Any, kind: str, position: int) -> Any:
@@ -285,7 +285,7 @@ class BlockWire(Wire):
         carriers: list[Any] = []
         start = 0
         while start < len(pieces):
-            # How many results from here on are all that their message holds, in this very order?
+            # Do the next results fill their message, in this order? Then it is used as it is.
             message = pieces[start].message
             blocks = () if message is None else self.blocks(message)
             run = pieces[start : start + len(blocks)]
@@ -302,7 +302,7 @@ class BlockWire(Wire):
         return carriers
 
     def _carrier(self, pieces: Sequence[Piece]) -> Any:
-        """Return one message with these results; it keeps the other content of the first real result's message."""
+        """Return one message with these results, and the other fields of the first user message that held one."""
         messages = {id(piece.message): piece.message for piece in pieces if piece.message is not None}
         found = {
             key: [block for block in self.blocks(message) if self.kind(block) == RESULT]
@@ -316,7 +316,7 @@ class BlockWire(Wire):
         return self.make_message("user", blocks) if first is None else self.with_blocks(first, blocks)
 
     def _map(self, message: Any, change: Callable[[Any, str, int], Any]) -> Any:
-        """Return `message` with each block replaced by `change(block, kind, position)`; `None` removes the block."""
+        """Return `message` with each block replaced by `change(block, kind, position)`, where `None` removes it."""
         counts = {CALL: 0, RESULT: 0}
         blocks: list[Any] = []
         for block in self.blocks(message):

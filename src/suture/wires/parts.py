@@ -1,4 +1,4 @@
-"""The contents of messages: native parts, the content of results on each wire, and the words that a model reads."""
+"""The content of messages: native parts, the form of a result's content on each wire, and the words a model reads."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +19,11 @@ _KINDS: Mapping[str, tuple[Any, Any, Any]] = {
     "video": (native.VideoPart, native.UserInputVideo, native.AssistantGenVideo),
     "file": (native.FilePart, native.UserInputFile, None),
 }
-"""The native classes of text and media: the part, the block for the model, and the block that the model made."""
+"""The native types for text and each medium: a part, a block for the model, and a block that the model made."""
 MEDIA: Mapping[Any, str] = {
     kind: name for name, kinds in _KINDS.items() if name != "text" for kind in kinds if kind is not None
 }
-"""The medium that each part or block holds that is not text."""
+"""The medium of each type of part or block for media."""
 USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: block for part, block, _ in _KINDS.values()}
 MODEL_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: made for part, _, made in _KINDS.values() if made}
 MEDIA_PARTS = (native.ImagePart, native.AudioPart, native.VideoPart, native.FilePart)
@@ -31,9 +31,9 @@ _PARTS: Mapping[Any, Callable[..., Any]] = {block: part for part, block in USER_
 
 
 class RawPart(native.Opaque):
-    """A part or block of another wire in a list of native parts: `raw` is the user's own object, untouched.
+    """A part or block of another wire in a list of native parts; `raw` is the user's object, unchanged.
 
-    It cannot be stored or sent: only the wire that made it can write it.
+    It must not be stored or sent: only the wire that made it can write it.
 
     >>> RawPart({"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}).raw["type"]
     'image_url'
@@ -42,38 +42,38 @@ class RawPart(native.Opaque):
     data: Any
 
     def __post_init__(self) -> None:
-        """Accept any object unchecked."""
+        """Accept any object, without the checks of `Opaque`."""
 
     @property
     def raw(self) -> Any:
-        """The object itself."""
+        """The user's object."""
         return self.data
 
     @property
     def type(self) -> str:
-        """The `type` of the object; the empty string if it has none."""
+        """The type in the object, or an empty text."""
         return word(self.data, "type") or ""
 
     @property
     def index(self) -> int | None:
-        """`None`: the object is of another wire."""
+        """Always `None`, because the object has another wire's form."""
         return None
 
     @property
     def extra(self) -> Mapping[str, Any]:
-        """Empty: whatever is attached to the object is inside it."""
+        """Always empty, because any extra data are in the object."""
         return NO_EXTRA
 
 
 def part_list(content: Any) -> Sequence[Any]:
-    """Return `content` if it is a sequence of parts; raise `InputError` for anything else, such as a text."""
+    """Return `content` if it is a sequence of parts; raise `InputError` if it is a text or something else."""
     if not isinstance(content, Sequence) or isinstance(content, str | bytes):
         raise InputError(f"expected a text or a list of parts, found {type(content).__name__}", path="content")
     return content  # pyright: ignore[reportUnknownVariableType]
 
 
 def in_words(part: native.Part) -> str:
-    """Return `part` as text; for media, their address or what they are."""
+    """Return `part` as text; for media, their URL, name or type."""
     if isinstance(part, native.TextPart | native.ReasoningPart):
         return part.text
     if isinstance(part, native.ToolSearchPart):
@@ -84,26 +84,26 @@ def in_words(part: native.Part) -> str:
 
 
 class Data(Struct, frozen=True):
-    """Media that are in a block themselves, rather than their address."""
+    """The data of media that a block holds itself."""
 
     mime_type: str
     base64: str
 
     @property
     def url(self) -> str:
-        """The media as a data URL."""
+        """The same as a data URL."""
         return f"data:{self.mime_type};base64,{self.base64}"
 
 
 def data_of(block: Any, default: str = "application/octet-stream") -> Data | None:
-    """Return the data of a media block; `None` if it only has an address."""
+    """Return the data in a block of media; `None` if it has only a URL."""
     if block.base64_data:
         return Data(block.mime_type or default, block.base64_data)
     return split_data_url(block.url, block.mime_type or default)
 
 
 def split_data_url(url: str, default: str = "application/octet-stream") -> Data | None:
-    """Return the data of a data URL; `None` for any other URL."""
+    """Return the data in a data URL; `None` for any other URL."""
     head, found, data = url.partition(";base64,")
     if not found or not head.startswith("data:"):
         return None
@@ -111,13 +111,13 @@ def split_data_url(url: str, default: str = "application/octet-stream") -> Data 
 
 
 def media_in_words(block: Any, default: str = "media") -> str:
-    """Return the address of media, or what they are: a text for formats that cannot hold them."""
+    """Return the URL, name or type of media, as a text for formats that cannot hold them."""
     where = "" if block.url.startswith("data:") else block.url
     return where or getattr(block, "name", "") or f"({block.mime_type or default})"
 
 
 def as_block(part: Any) -> Any:
-    """Return a part as the equivalent content block; anything else unchanged."""
+    """Return a part as the content block for it; anything else as it is."""
     kind = USER_BLOCKS.get(part.__class__)
     if kind is not None:
         return kind(**asdict(part))
@@ -127,7 +127,7 @@ def as_block(part: Any) -> Any:
 
 
 def as_part(block: Any) -> native.Part:
-    """Return a content block of a result as the equivalent part, or wrapped if there is none."""
+    """Return a content block of a result as the part for it; if there is none, as a `RawPart`."""
     kind = _PARTS.get(block.__class__)
     if kind is not None:
         return kind(**asdict(block))
@@ -135,7 +135,7 @@ def as_part(block: Any) -> native.Part:
 
 
 def plain(thing: Any) -> Any:
-    """Return `thing` as plain dicts and lists (the same object if it is plain); raise `InputError` if that fails.
+    """Return `thing` as plain dicts and lists, the same object if it is plain; raise `InputError` if it cannot be.
 
     >>> from types import SimpleNamespace
     >>> plain(SimpleNamespace(role="user", content=[SimpleNamespace(type="text", text="hi")]))
@@ -146,45 +146,45 @@ def plain(thing: Any) -> Any:
     except InputError:
         native.check_plain(thing, foreign=True)
         try:
-            thing = _rebuilt(thing, {})
+            thing = _rebuild(thing, {})
         except RecursionError:
             raise InputError("nested too deeply") from None
         native.check_plain(thing)
     return thing
 
 
-def _rebuilt(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
-    """Return `thing` with each object in it turned into a dict; a cyclic one is kept, to be refused later."""
+def _rebuild(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
+    """Return `thing` with each object in it as a dict; one that contains itself stays, so that it is refused later."""
     if isinstance(thing, str):
         return str.__str__(thing)
     if thing is None or isinstance(thing, int | float | bytes | type):
         return thing
     if id(thing) not in met:
         met[id(thing)] = (thing, thing)
-        met[id(thing)] = (thing, _taken_apart(thing, met))
+        met[id(thing)] = (thing, _take_apart(thing, met))
     return met[id(thing)][1]
 
 
-def _taken_apart(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
+def _take_apart(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
     if is_list(thing):
-        return [_rebuilt(value, met) for value in thing]
+        return [_rebuild(value, met) for value in thing]
     if is_map(thing):
-        return {key: _rebuilt(value, met) for key, value in thing.items()}
+        return {key: _rebuild(value, met) for key, value in thing.items()}
     dump = getattr(thing, "model_dump", None)
     if dump is not None:
         return dump(exclude_unset=True, mode="json", warnings=False)
     fields: dict[str, Any] = getattr(thing, "__dict__", {})
-    return {name: _rebuilt(value, met) for name, value in fields.items() if not name.startswith("_")} or thing
+    return {name: _rebuild(value, met) for name, value in fields.items() if not name.startswith("_")} or thing
 
 
 class Form(Struct, frozen=True):
     """How a wire writes the content of a result.
 
-    `find` returns the text of a block, `None` if it is not a text block. `make` returns the block for a text. `media`
-    returns a native part in the wire's form, if there is one. `lone`: content may be a plain text without a block.
+    `find` returns the text of a block, or `None` if it is no text. `make` returns the block for a text. `media` returns
+    a native part in the wire's form, if it has one. `lone`: content may be a text without a block.
 
-    Content is changed as little as possible: equal content stays the same object, and a changed text keeps the other
-    fields of its block.
+    `join` keeps as much of the old content as it can: content that says the same stays the same object, and a text that
+    was changed keeps its block.
 
     >>> from suture.messages import TextPart
     >>> form = Form(typed_text("text"), text_block("text"))
@@ -200,11 +200,11 @@ class Form(Struct, frozen=True):
     lone: bool = True
 
     def write_text(self, text: str) -> Any:
-        """Return content that is only `text`."""
+        """Return content with just `text`."""
         return text if self.lone else [self.make(text)]
 
     def split(self, content: Any) -> tuple[native.Part, ...] | None:
-        """Return content as parts: texts as native ones, other blocks unchanged; `None` if it is no list of blocks."""
+        """Return content as parts: native ones for texts, `RawPart`s for others; `None` if it is no list of blocks."""
         if content is None or isinstance(content, str):
             return (native.TextPart(content),) if content else ()
         if not is_list(content):
@@ -227,7 +227,7 @@ class Form(Struct, frozen=True):
         return blocks
 
     def _write(self, part: native.Part, own: Any) -> Any:
-        """Return the block for `part`, based on its `own` block if it has one."""
+        """Return the block for `part`, or its `own` block with the new text."""
         if isinstance(part, RawPart):
             return part.raw
         if isinstance(part, native.TextPart) and own is not None:
@@ -239,7 +239,7 @@ class Form(Struct, frozen=True):
 
 
 def typed_text(*types: str) -> Callable[[Any], str | None]:
-    """Return a function that finds the text in a block of one of these types.
+    """Return a function that returns the text of a block of one of these types.
 
     >>> typed_text("text")({"type": "text", "text": "hi"})
     'hi'
@@ -253,7 +253,7 @@ def typed_text(*types: str) -> Callable[[Any], str | None]:
 
 
 def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - the field's name
-    """Return a function that turns a text into a block of this type.
+    """Return a function that makes a block of this type from a text.
 
     >>> text_block("input_text")("hi")
     {'type': 'input_text', 'text': 'hi'}
@@ -266,7 +266,7 @@ def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - th
 
 
 def same_parts(parts: Sequence[native.Part], others: Sequence[native.Part] | None) -> bool:
-    """Return whether the parts are the same: wrapped objects identical, all others equal."""
+    """Return whether both are the same parts: wrapped objects must be identical, others equal."""
     if others is None or len(parts) != len(others):
         return False
     return all(
@@ -278,7 +278,7 @@ def same_parts(parts: Sequence[native.Part], others: Sequence[native.Part] | Non
 _LONG = 256
 _DEEPEST = 100
 _DATA_URL = r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*,"
-# One run, or lines wrapped as in MIME and PEM. Possessive quantifiers: one pass, whatever the text.
+# One line, or lines as MIME and PEM wrap them. Possessive, so that any text takes only one pass.
 _BASE64 = r"(?:[A-Za-z0-9+/_-]{60,}+\r?+\n?+)*+[A-Za-z0-9+/_-]*+={0,2}\s*+"
 _SEALED = re.compile("signature|encrypted|redacted", re.IGNORECASE)
 _OWN = frozenset(("extra", "index"))
@@ -286,7 +286,7 @@ _NOTHING: Any = object()
 
 
 class Words(NamedTuple):
-    """What a model reads of one message: its role, its texts in order, and how many media it has.
+    """What a model reads in one message: its role and its texts in order, and the number of its media.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").words({"role": "user", "content": "hi"})
@@ -300,8 +300,8 @@ class Words(NamedTuple):
 class Telling:
     """Collects the words of a message.
 
-    An unknown shape is added as JSON, without its parts that are not text: payloads (base64, data URLs, bytes) count
-    as media; signatures and encrypted content do not count.
+    A value of unknown shape is told as JSON, without what is not readable: payloads (base64, data URLs, bytes) count as
+    media, signatures and encrypted content are left out.
 
     >>> telling = Telling("user")
     >>> telling.say("hi")
@@ -317,11 +317,11 @@ class Telling:
         self.media = 0
 
     def words(self) -> Words:
-        """Return the words collected so far."""
+        """Return what was collected."""
         return Words(tuple(self.texts), self.media)
 
     def say(self, text: Any) -> None:
-        """Add a text; a value that is not a text is added as JSON."""
+        """Tell a text; show any other value that is in its place."""
         if isinstance(text, str):
             if text:
                 self.texts.append(text)
@@ -329,12 +329,12 @@ class Telling:
             self.show(text)
 
     def write(self, arguments: Any) -> None:
-        """Add all arguments of a call, since the model wrote them."""
+        """Tell the arguments of a call in full, because the model wrote them."""
         if arguments is not None:
             self.say(arguments if isinstance(arguments, str) else json_text(arguments))
 
     def tell(self, part: native.Part) -> None:
-        """Add the words of a native part."""
+        """Tell a native part."""
         if isinstance(part, native.TextPart | native.ReasoningPart):
             self.say(part.text)
         elif isinstance(part, MEDIA_PARTS):
@@ -343,13 +343,13 @@ class Telling:
             self.show(part.tools if isinstance(part, native.ToolSearchPart) else part)
 
     def show(self, value: Any) -> None:
-        """Add a value of any shape as compact JSON, without payloads and signatures."""
+        """Tell a value of any shape as compact JSON, without what is not readable."""
         kept = self._readable(value, set())
         if kept is not _NOTHING:
             self.texts.append(json_text(kept))
 
     def _readable(self, value: Any, above: set[int]) -> Any:
-        """Return the readable parts of `value` as dicts and lists; `above` are the containers around it."""
+        """Return the readable content of `value` as dicts and lists; `above` has the ids of containers around it."""
         if value is None or isinstance(value, int | float):
             return value
         if isinstance(value, str):
@@ -361,7 +361,7 @@ class Telling:
         if is_payload:
             self.media += 1
             return _NOTHING
-        inside = None if isinstance(value, str) else _opened(value)
+        inside = None if isinstance(value, str) else _open(value)
         if inside is None:
             return value
         if id(value) in above or len(above) > _DEEPEST:
@@ -378,12 +378,12 @@ class Telling:
         return found
 
 
-def _opened(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
-    """Return the contents of a container: fields by name, or items; `None` for anything else."""
+def _open(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
+    """Return the content of a container: fields by name, or items; `None` if `value` is no container."""
     if is_list(value) or is_map(value):
         return value
     if isinstance(value, native.Opaque):
-        return _opened(value.data)
+        return _open(value.data)
     if isinstance(value, Struct):
         tag, field = value.__struct_config__.tag, value.__struct_config__.tag_field
         fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in _OWN}

@@ -1,4 +1,4 @@
-"""The values that wires return and take: calls, results, views, edits, and the demands of a glance."""
+"""The values that go into wires and come out of them: calls, results, views and edits."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from suture.messages import FrozenMap, Part
 from suture.messages.values import is_sendable
 
 Key = Any
-"""What links a call and its result: the id, or a pair if the id alone is not enough."""
+"""What a call and its result share: the id, or a pair if the id alone is not enough."""
 
 CALL, RESULT, TEXT, THINKING, MEDIA, OTHER = "call", "result", "text", "thinking", "media", "other"
 """The kinds of blocks, on any wire."""
@@ -22,35 +22,35 @@ MARK = "_suture_placeholder"
 """The key in `extra` of a result that Suture made; its value is the cause."""
 
 KIND = "suture.kind"
-"""The key in `extra` of a call that is not a function call, and of its result; its value is the kind of call."""
+"""The key in `extra` of a call that is not of a function, and of its result; its value is the kind of call."""
 
 ITEM = "item"
-"""The key for the other fields of a message item of the model, on wires where such items are kept apart.
+"""The key for the other fields of a message item, on wires where one reply may have several such items.
 
-It is in the `extra` of the native message, so that a reply of one text stays just that text; for a second such
+They are kept in the `extra` of the native message, so that the block of a single text has none; those of a further
 item, in the `extra` of its first block.
 """
 
 _LARGE, _DEEP = 2**63, 40
-"""The bounds of what a glance accepts: the largest integer, and the levels of nesting."""
+"""The limits of what a glance accepts: integers are smaller, and nesting is less deep."""
 
 NO_EXTRA: Mapping[str, Any] = FrozenMap()
-"""The `extra` of something without any."""
+"""The extra data of a message or result that has none."""
 
 
 class Call(NamedTuple):
-    """One tool call of a message; an absent id or name is the empty string."""
+    """One tool call in a message; a missing id or name is an empty text."""
 
     id: str
     name: str
     arguments: Any = None
     kind: str = ""
     alias: str = ""
-    """Another id that a result may use for it."""
+    """Another id by which a result may refer to it."""
 
 
 class Result(NamedTuple):
-    """One tool result of a message."""
+    """One tool result in a message."""
 
     id: str
     name: str
@@ -59,16 +59,15 @@ class Result(NamedTuple):
     marked: bool = False
     failed: bool = False
     extra: Mapping[str, Any] = NO_EXTRA
-    """The `extra` attached to it, on a wire with marks."""
+    """Its extra data, on a wire with marks."""
 
 
 class View(NamedTuple):
-    """What the engines need to know of one message.
+    """What pairing and fit need to know about one message.
 
-    `role` is one of system, user, assistant, tool. `signed`: it holds signed or encrypted content, so
-    only ids may change. `empty`: it has nothing that a provider could use. `loose`: it has other content
-    besides its results, which must be kept when they move. `blank`: the provider takes it, but it says
-    nothing.
+    `role` is system, user, assistant or tool. `signed`: it holds signed or encrypted content, so only ids may change.
+    `empty`: it holds nothing that a provider could use. `loose`: it holds something beside its results, which remains
+    if these are taken out. `blank`: the provider accepts it, but it has no words.
     """
 
     role: str
@@ -81,12 +80,12 @@ class View(NamedTuple):
 
     @property
     def silent(self) -> bool:
-        """Whether neither user nor model says anything in it."""
+        """Whether it says nothing."""
         return self.empty or self.blank
 
 
 class CallEdit(Struct, frozen=True):
-    """A change to one call; `None` leaves a field as it is."""
+    """What is to change in one call; `None` leaves a field as it is."""
 
     id: str | None = None
     name: str | None = None
@@ -94,10 +93,10 @@ class CallEdit(Struct, frozen=True):
 
 
 class ResultEdit(Struct, frozen=True):
-    """A change to one result; `None` leaves a field as it is.
+    """What is to change in one result; `None` leaves a field as it is.
 
-    `parts` are its whole new content (in the form of `Wire.result_parts`) and take precedence over `text`. `extra` is
-    added to its `extra`, on wires with marks.
+    `parts` replace all of its content (in the form of `Wire.result_parts`), and win over `text`. `extra` is added to
+    its extra data, on wires with marks.
     """
 
     id: str | None = None
@@ -108,7 +107,7 @@ class ResultEdit(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """One result to be placed after its call: a real one (`message`, `position`) or a new one (`call`, `text`)."""
+    """One result to be put after its call: a real one (`message`, `position`) or a new one (`call`, `text`)."""
 
     message: Any = None
     position: int = 0
@@ -118,7 +117,7 @@ class Piece(Struct, frozen=True):
 
 
 class Demands(Struct, eq=False, kw_only=True):
-    """What a glance must know about a profile: the ids and names that it accepts, and its other demands.
+    """What a glance must know of a profile: which ids and names it accepts, and what else it demands.
 
     >>> Demands().accepts("call_1", "search")
     True
@@ -128,37 +127,37 @@ class Demands(Struct, eq=False, kw_only=True):
     match_id: Callable[[str], Any] = bool
     limit: int = sys.maxsize
     used: dict[str, None] | None = None
-    """The ids so far, if each may be used only once in a request; a glance adds those that it accepts."""
+    """The ids so far, if an id may be used only once in a request; a glance adds those that it accepts."""
     accepts_name: Callable[[str], bool] = bool
     field: str = ""
     adjacent: bool = False
     """Whether the results of a turn must come before the next turn, even on a wire that does not demand it."""
     items: dict[str, None] = new(default_factory=dict[str, None])
-    """The ids of the items so far."""
+    """The ids of items so far."""
     names: set[Any] = new(default_factory=set[Any])
     """The names that are known to be accepted."""
     last: str = ""
-    """The role of the previous message; `results` if it holds some."""
+    """The role of the message before, or `results` if it holds some."""
     stop: int | None = None
     """The index at which a glance ends."""
     identifiers: bool = False
-    """Whether any Python identifier is accepted as an id."""
+    """Whether every ASCII identifier is accepted as an id."""
 
     def __post_init__(self) -> None:
         self.identifiers = bool(self.match_id("toolu_01") and self.match_id("_aZ9"))
 
     def accepts(self, call_id: Any, name: Any) -> bool:
-        """Return whether a call may have this id and name, as far as one call can tell."""
+        """Return whether a call may have this id and name, as far as one call can show."""
         if call_id.__class__ is not str or (name not in self.names and not self.learns(name)):
             return False
         if len(call_id) > self.limit or (self.used is not None and call_id in self.used):
             return False
         if self.identifiers and call_id.isidentifier() and call_id.isascii():
-            return True  # by far the most common case
+            return True  # by far the usual case
         return bool(call_id and self.match_id(call_id)) and (call_id.isascii() or is_sendable(call_id))
 
     def learns(self, name: Any) -> bool:
-        """Return whether a call may have this name, and remember it if so."""
+        """Return whether a call may have a new name; remember it if so."""
         if name.__class__ is not str or not name or not is_sendable(name):
             return False
         if not self.accepts_name(name):
@@ -167,13 +166,13 @@ class Demands(Struct, eq=False, kw_only=True):
         return True
 
     def use(self, call_ids: Iterable[str]) -> None:
-        """Note the ids of a group that was accepted."""
+        """Remember the ids of a group that was accepted."""
         if self.used is not None:
             self.used.update(dict.fromkeys(call_ids))
 
 
 def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Iterator[Any]:
-    """Return an iterator over `messages[start:stop]` that copies nothing of a list."""
+    """Return an iterator over `messages[start:stop]` that does not copy a list."""
     if not isinstance(messages, list):
         return iter(messages[start:stop])
     rest: Any = iter(messages)
@@ -192,7 +191,7 @@ def says_something(text: Any) -> bool:
 
 
 def is_plain_object(value: Any) -> bool:
-    """Return whether `value` is an object that JSON can carry, as far as a glance can tell."""
+    """Return whether `value` is an object that JSON can hold, as far as a glance can tell."""
     if value.__class__ is not dict:
         return False
     for key in value:
@@ -230,7 +229,7 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def are_texts(blocks: Sequence[Any]) -> bool:
-    """Return whether `blocks` all are one-key blocks of text that is not blank and can be sent; `False` for none."""
+    """Return whether all blocks have only a text, which is not blank and can be sent; `False` for no blocks."""
     for block in blocks:
         text = block["text"]
         if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
@@ -241,28 +240,28 @@ def are_texts(blocks: Sequence[Any]) -> bool:
 
 
 class Turns(NamedTuple):
-    """How a glance reads messages whose roles alternate: the names of roles and fields, and the tests of blocks."""
+    """How a glance reads messages whose roles alternate: the names of roles and fields, and readers of blocks."""
 
     model: str
     user: str
     role: str
     blocks: str
     read_calls: Callable[[list[Any], Demands], list[Any] | None]
-    """Returns the calls among the blocks of a model's message; `None` if it needs a second look."""
+    """Returns the calls among the blocks of a message of the model; `None` if it needs a second look."""
     are_answered: Callable[[list[Any], Any, Demands], bool]
-    """Returns whether a message holds the results of these calls, in order, and nothing that needs a second look."""
+    """Returns whether a message holds the results of these calls, in order, and needs no second look."""
     are_texts: Callable[[list[Any]], bool] = are_texts
-    """Returns whether the blocks of a user's message are texts that can be sent."""
+    """Returns whether the blocks of a user message are texts that can be sent."""
     lone: bool = False
-    """Whether a plain text may replace its block, and user messages may follow each other."""
+    """Whether content may be a plain text, and user messages may be neighbours."""
     foreign: frozenset[str] = frozenset()
-    """Fields that only messages of other wires have."""
+    """The fields that only messages of other wires have."""
 
 
 def glance_at_turns(messages: Sequence[Any], start: int, demands: Demands, turns: Turns) -> int:
-    """Return how far roles alternate, and every turn has its results in the next message, at a glance."""
+    """Return the index up to which roles alternate and each turn has its results in the next message, at a glance."""
     place, (model, user, role, field, read_calls, are_answered, say, lone, foreign) = start, turns
-    is_open = not demands.last and "model-first" not in demands.problems  # it does not matter who spoke before
+    is_open = not demands.last and "model-first" not in demands.problems  # any role may come first
     rest = iterate(messages, start, demands.stop)
     try:
         first = messages[start]
@@ -293,6 +292,6 @@ def glance_at_turns(messages: Sequence[Any], start: int, demands: Demands, turns
                 else:
                     expected = user
             place += 1
-    except (KeyError, TypeError, AttributeError):  # a field has an unexpected type: that needs a second look
+    except (KeyError, TypeError, AttributeError):  # a field is not as expected: that needs a second look
         pass
     return place
