@@ -105,12 +105,12 @@ _NAMES = {
 }
 _HOMES = dict(sorted((name, room) for room, names in _NAMES.items() for name in names.split()))
 
-if not TYPE_CHECKING:  # type checkers go by the imports above
+if not TYPE_CHECKING:  # type checkers read the imports above
     __all__ = list(_HOMES)
 
 
 class _Lazy(ModuleType):
-    """Loads public names on first use. `suture.repair` is the function, also after its room was imported."""
+    """Loads public names on first use. `suture.repair` stays the function, even after its room was imported."""
 
     def __getattr__(self, name: str) -> object:
         home = _HOMES.get(name)

@@ -1,9 +1,9 @@
-"""Small ways to await: optional awaitables, contexts, streams, work that must finish, and threads.
+"""Helpers for async code: optional awaitables, contexts, streams, work that must finish, and threads.
 
-Blocking code runs in threads of our own, not in the event loop's pool: that one has few threads, and a program waits
-for all of them when it ends, so a tool that hangs would hang its program. A thread here is a daemon and serves one
-call or one stream from beginning to end, so that what must stay in its thread (an SQLite connection) does. Then it
-waits a while for more work, since another call is cheaper than another thread.
+Blocking code runs in our own threads, not in the event loop's pool. That pool has few threads, and a program waits
+for all of them when it ends, so a tool that hangs would hang its program. A thread here is a daemon. It serves one
+call or one stream from beginning to end, so that whatever must stay in one thread (an SQLite connection) does. Then
+it waits a while for more work, because reusing a thread is cheaper than starting one.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ Jobs: TypeAlias = "SimpleQueue[Callable[[], object] | None]"
 
 LOG = logging.getLogger("suture")
 _IDLE = 10.0
-"""How many seconds a thread without work waits for more."""
+"""How many seconds an idle thread waits for more work."""
 _MOST_THREADS = 256
-"""How many threads there may be; a call beyond them waits for one."""
+"""How many threads there may be; further calls wait for a free one."""
 
 
 async def close(stream: Any) -> None:
-    """Close a stream after an error; an error of its own while closing is logged, and does not replace the first."""
+    """Close a stream after an error. If closing fails too, that is logged and does not replace the first error."""
     end = getattr(stream, "aclose", None)
     if end is not None:
         try:
@@ -42,7 +42,7 @@ async def close(stream: Any) -> None:
 
 
 class closing(Generic[T]):  # noqa: N801 - used like `contextlib.aclosing`
-    """Close a stream at the end of a block, in the task that read it. One that cannot be closed is left alone."""
+    """Close a stream at the end of a block, in the task that read it; do nothing if it has no way to close."""
 
     __slots__ = ("_stream",)
 
@@ -67,7 +67,7 @@ async def settle(value: T | Awaitable[T]) -> T:
 
 @coroutine
 def in_context(work: Coroutine[Any, Any, T], context: Context) -> Generator[Any, Any, T]:
-    """Await `work` in place, without a task, in a context of its own: what it sets there dies with it."""
+    """Await `work` in place, without a task, in `context`; context variables that it sets do not leak to the caller."""
     step, value = work.send, None
     while True:
         try:
@@ -87,7 +87,7 @@ async def wait_to_the_end(future: "asyncio.Future[T]") -> T:
     """Wait for `future`. If this task is cancelled meanwhile, the cancellation takes effect where it next waits."""
     cancelled, task = await _outwait(future), asyncio.current_task()
     if cancelled is not None and task is not None:
-        # Once more, but not counted twice: `asyncio.timeout` would not know its own.
+        # `cancel` raises it again. It must not count twice, or `asyncio.timeout` would not recognise its own.
         task.uncancel()
         task.cancel()
     return future.result()
@@ -99,13 +99,13 @@ async def run_to_the_end(work: Coroutine[Any, Any, T]) -> T:
     cancelled = await _outwait(task)
     if cancelled is not None:
         if not task.cancelled():
-            task.exception()  # asking keeps it from being called unretrieved
+            task.exception()  # marks it as retrieved, or asyncio would log it
         raise cancelled
     return task.result()
 
 
 async def _outwait(future: "asyncio.Future[Any]") -> asyncio.CancelledError | None:
-    """Wait for `future` however often this task is cancelled meanwhile; return the last cancellation."""
+    """Wait for `future`, however often this task is cancelled meanwhile, and return the last cancellation."""
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
@@ -116,14 +116,14 @@ async def _outwait(future: "asyncio.Future[Any]") -> asyncio.CancelledError | No
 
 
 def uncancel() -> None:
-    """Let this task go on after a cancellation that is dealt with."""
+    """Let this task go on after a cancellation that has been handled."""
     task = asyncio.current_task()
     while task is not None and task.cancelling():
         task.uncancel()
 
 
 class _Threads:
-    """The threads of this process: those without work, and who waits for one."""
+    """The threads of this process: the idle ones, and the calls that wait for one."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -132,7 +132,7 @@ class _Threads:
         self.count = 0
 
     async def take(self) -> Jobs:
-        """Return what leads to a thread that has no work; wait for one where there are too many."""
+        """Return the queue of an idle or new thread; wait if there are too many threads."""
         from queue import SimpleQueue  # noqa: PLC0415 - only who needs threads pays for it
 
         with self.lock:
@@ -156,17 +156,17 @@ class _Threads:
         return True
 
     def free(self, jobs: Jobs) -> None:
-        """Hand the thread to whoever waits for one, or let it rest."""
+        """Hand the thread to a waiting call, or mark it as idle."""
         with self.lock:
             while self.waiting:
                 loop, future = self.waiting.popleft()
-                with suppress(RuntimeError):  # that loop is closed
+                with suppress(RuntimeError):  # that loop was closed
                     loop.call_soon_threadsafe(self._give, future, jobs)
                     return
             self.idle.append(jobs)
 
     def _give(self, future: "asyncio.Future[Jobs]", jobs: Jobs) -> None:
-        if future.done():  # whoever waited was cancelled
+        if future.done():  # the waiting call was cancelled
             self.free(jobs)
         else:
             future.set_result(jobs)
@@ -188,13 +188,13 @@ class _Threads:
                 self.free(jobs)
             else:
                 job()
-            # A thread that rests must not keep alive what it did.
+            # An idle thread must not keep its last job alive.
             del job
 
 
 _THREADS = _Threads()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_THREADS.__init__)  # threads do not follow into a forked process
+    os.register_at_fork(after_in_child=_THREADS.__init__)  # a forked process has no threads but its first
 
 
 async def run_in_thread(function: Callable[[], T]) -> T:
@@ -229,7 +229,7 @@ class Worker:
         self.stop()
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Run a function in the thread. If the waiting is cancelled, the function goes on: the thread is `busy`."""
+        """Run a function in the thread. If the caller is cancelled, the function goes on, and the thread is `busy`."""
         if self._jobs is None:
             raise RuntimeError("use a worker as `async with Worker() as worker`")
         loop = asyncio.get_running_loop()
@@ -246,7 +246,7 @@ class Worker:
 
         def job() -> None:
             result, error = _call(function)
-            # The loop may be gone by the time a call that nobody waits for ends.
+            # If nobody waits for the call any more, the loop may be closed when it ends.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(end, result, error)
 
@@ -255,7 +255,7 @@ class Worker:
         return await future
 
     def stop(self, last: Callable[[], object] | None = None) -> None:
-        """Let the thread go once it is through, after `last`; nobody waits for it."""
+        """Release the thread once its work is done and `last` was called, without waiting for that."""
         jobs, self._jobs = self._jobs, None
         if jobs is not None:
             if last is not None:
@@ -276,7 +276,7 @@ def _call(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work` from plain code, in an event loop of its own; inside a running loop, in a thread."""
+    """Await `work` from plain code in a new event loop, which runs in a thread if a loop runs here already."""
     if asyncio._get_running_loop() is None:  # noqa: SLF001 - the public way raises, and what the run raises would show it
         return asyncio.run(work)
     outer, loop = asyncio.current_task(), asyncio.new_event_loop()
@@ -301,10 +301,10 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
             outcome.append((None, error))
         done.set()
 
-    try:  # Ctrl-C may come at any moment, also while the thread is being started
+    try:  # Ctrl-C may come at any moment, even while the thread starts
         Thread(target=copy_context().run, args=(in_thread,), name="suture-run-sync").start()
         while not done.wait(0.1):
-            # The loop around us cannot cancel us while we wait here; its Ctrl-C only marks our task.
+            # The outer loop cannot cancel us while we block here; its Ctrl-C only marks our task.
             if outer is not None and outer.cancelling() > asked:
                 _cancel(loop, tasks)
                 done.wait()
@@ -320,11 +320,11 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, tasks: Sequence["asyncio.Task[Any]"]) -> None:
-    """Cancel the first task of a loop that runs in another thread, also one that has not begun."""
+    """Cancel the first task of a loop that runs in another thread, even if it has not begun."""
 
     def cancel() -> None:
         for task in tasks or asyncio.all_tasks(loop):
             task.cancel()
 
-    with suppress(RuntimeError):  # it is closed: the work is done
+    with suppress(RuntimeError):  # the loop is closed: the work is done
         loop.call_soon_threadsafe(cancel)

@@ -1,4 +1,4 @@
-"""Packages of others that only some programs need: they are imported when used, and must be new enough."""
+"""Optional packages: imported when they are used, and checked for a release that is new enough."""
 
 import re
 from functools import lru_cache
@@ -8,7 +8,7 @@ from suture.errors import ConfigError
 
 
 def import_extra(module: str, requirement: str) -> Any:
-    """Return an SDK's module; say how to install it where it is not there, or too old.
+    """Import an SDK's module, or say how to install it if it is missing or too old.
 
     >>> import_extra("no_such_sdk", "no-such-sdk>=3")
     Traceback (most recent call last):
@@ -31,7 +31,7 @@ def import_extra(module: str, requirement: str) -> Any:
 
 @lru_cache
 def check_version(requirement: str) -> None:
-    """Raise `ConfigError` where the release of a package that is installed is too old; one without a number passes.
+    """Raise `ConfigError` if an installed package is too old; a release without a number passes.
 
     >>> check_version("openai>=2.54")
     """
@@ -40,7 +40,7 @@ def check_version(requirement: str) -> None:
     package, _, needed = requirement.partition(">=")
     try:
         found = version(package.partition("[")[0])
-    except PackageNotFoundError:  # a module may be anybody's
+    except PackageNotFoundError:  # the module may come from another package
         return
     if _numbers(found) < _numbers(needed):
         raise ConfigError(f"this needs {requirement}, and {package} {found} is installed: pip install '{requirement}'")

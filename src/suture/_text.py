@@ -1,11 +1,11 @@
-"""Words about values: quoted, shortened, counted. What every room needs, written once."""
+"""Text about values: quoted, shortened, counted. Every room needs this, so it is written once."""
 
 import re
 from typing import Any
 
 _UNSEEN = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 _FLOWING = "[^\n\t\u00a0\u2000-\u200a\u200c\u200d\u202f\u3000]+"
-"""All but the characters that are no letters and do a terminal no harm: spaces, and joiners of letters."""
+"""Matches each character but those that are harmless in a terminal though not printable: spaces, letter joiners."""
 
 _SURROGATE = "[\ud800-\udfff]"
 
@@ -20,7 +20,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def quote(value: Any, limit: int = 64) -> str:
-    """Return a value as it is written in Python, shortened.
+    """Return the `repr` of a value, shortened.
 
     >>> quote("x" * 99, 8)
     "'xxxxxx…"
@@ -29,7 +29,7 @@ def quote(value: Any, limit: int = 64) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return `text` on one line, with control characters as escapes: a terminal does nothing but show it.
+    r"""Return `text` on one line, with control characters as escapes, so that it is safe to print in a terminal.
 
     >>> visible("red \x1b[31m\nline")
     'red \\x1b[31m\\nline'
@@ -40,7 +40,7 @@ def visible(text: str) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    r"""Return `text` with each lone surrogate, half of a character, replaced by U+FFFD: UTF-8 cannot carry one.
+    r"""Return `text` with each lone surrogate (half a character) replaced by U+FFFD, since UTF-8 cannot encode it.
 
     >>> replace_surrogates("caf" + chr(0xD83D)) == "caf" + chr(0xFFFD)
     True
@@ -49,7 +49,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    r"""Do as `visible`, but leave line ends and spaces of all widths as they are.
+    r"""Return `text` like `visible`, but keep line ends and spaces of all widths.
 
     >>> print(visible_lines("one\ntwo \x1b[31m"))
     one
@@ -59,7 +59,7 @@ def visible_lines(text: str) -> str:
 
 
 def escape_json(data: bytes) -> bytes:
-    r"""Write the characters of a JSON text, or of a line that is none, that nobody could see as escapes.
+    r"""Write the invisible characters of a line as JSON escapes, whether the line is valid JSON or not.
 
     >>> escape_json('["\x9b31m"]'.encode()), escape_json(b"\xff")
     (b'["\\u009b31m"]', b'\\xff')

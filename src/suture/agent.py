@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from suture.sessions import Session
     from suture.stores import Store
 else:
-    Store = Any  # whoever asks for the signature of an agent pays for no store
+    Store = Any  # reading an agent's signature must not import the stores
 
 __all__ = ["ChatModelAgent"]
 
@@ -56,7 +56,7 @@ _KINDS: dict[str, Any] = {
 
 
 class ResumeOptions(TypedDict, total=False):
-    """What `resume` takes beside the answers; deps are not stored, so they are passed again."""
+    """What `resume` takes besides the answers. Deps are not stored, so pass them again."""
 
     deps: Any
     """What tools and hooks find as `RunContext.deps`."""
@@ -73,51 +73,51 @@ class ResumeOptions(TypedDict, total=False):
 
 
 class RunOptions(ResumeOptions, total=False):
-    """What `run`, `stream` and `run_sync` take beside the input."""
+    """What `run`, `stream` and `run_sync` take besides the input."""
 
     history: Sequence[Any]
-    """Messages that went before; broken or not."""
+    """Earlier messages, broken or not."""
     checkpoint_id: str | None
-    """Keep the run in the agent's store under this id; a conversation that is there already goes on."""
+    """Keep the run in the agent's store under this id. If a conversation is there already, it goes on."""
     streaming: bool
     """Whether pieces of messages and results are sent as events."""
     key: str | None
-    """What this input is known by: a session does not run the same one twice."""
+    """Identifies this input: a session does not run the same one twice."""
     language: str | None
-    """Of the texts that Suture writes, for this run."""
+    """Language of the texts that Suture writes in this run."""
 
 
 @replaceable
 class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq=False, dict=True, weakref=True):
-    """A model that uses tools until it has an answer. Immutable: any number of runs go on at once.
+    """A model that uses tools until it has an answer. Immutable: any number of runs can go on at once.
 
-    `ChatModelAgent[City]` gives a `City`: the type of `result.output` is that of `output_type`, `str` if none is given.
+    `ChatModelAgent[City]` returns a `City`: `result.output` has the type `output_type`, or `str` if none is given.
 
     Args:
-        model: speaks the wire that all messages of this agent are of; or its name, such as `"openai:gpt-5-mini"`.
-        name: its name in events, and the tool's name where the agent is a tool.
-        description: what it is for, for other models where the agent is a tool.
-        instruction: what the model is told before everything else; never part of the messages, never formatted.
+        model: the model, or its name such as `"openai:gpt-5-mini"`. Its wire is the wire of all messages of this agent.
+        name: its name in events, and the tool's name when the agent is a tool.
+        description: what it is for; other models read this when the agent is a tool.
+        instruction: the system prompt; never part of the messages, never formatted as a template.
         tools: functions, `Tool`s, other agents' `as_tool()`, or a `ToolsConfig`.
-        middlewares: what surrounds turns and calls, the first outermost.
-        repair: whether the history is repaired before each turn. `False` leaves that out; what is sent is still fitted.
+        middlewares: wrapped around turns and calls, the first one outermost.
+        repair: whether the history is repaired before each turn. If `False`, requests are still fitted to the profile.
         max_iterations: how many model turns a run may take.
-        on_max_iterations: what then: an error, or one last turn without tools. Budgets end a run the same way.
-        budget: tokens, cost and tool calls that a run may use up.
+        on_max_iterations: what happens then: an error, or one last turn without tools. Also when a budget is used up.
+        budget: how many tokens, how much money and how many tool calls a run may use.
         return_directly: names of tools whose result ends the run.
         sequential: whether the calls of a turn run one after another.
         model_retry_config: when a model turn is tried again.
         failover: other models for when one fails.
-        tool_errors: whether a tool's exception is told to the model, or ends the run.
-        format_tool_error: what the model is told of a tool's exception.
+        tool_errors: whether a tool's exception is reported to the model, or ends the run.
+        format_tool_error: makes the text that reports a tool's exception to the model.
         output_key: the session value that the final text is kept under.
-        output_type: the type of the final answer; it is asked for, checked and read.
+        output_type: the type of the final answer: the model is asked for it, and its answer is checked and parsed.
         input_builder: `(instruction, messages) -> messages` that a run starts with.
         checkpoint_store: keeps runs that are given a `checkpoint_id`, so that they can be resumed.
-        callbacks: called when agent, model and tools start, end and fail.
+        callbacks: called when the agent, the model and tools start, end or fail.
         redact: called with each message, `Delta`, `ToolResult`, text of arguments or error, and `info` of an interrupt
             before it goes into an event or a store; what it returns goes there instead.
-        language: of the texts that Suture writes; the one in force if not given.
+        language: language of the texts that Suture writes; by default the one set with `set_language`.
 
     >>> from suture.testing import ScriptedModel
     >>> ChatModelAgent(model=ScriptedModel(["hello"])).run_sync("hi").output
@@ -152,7 +152,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         if isinstance(self.model, str):
             force_setattr(self, "model", get_model(self.model))
         _check_settings(self)
-        _ = self._bare_spec  # what is wrong with tools and middlewares is said now
+        _ = self._bare_spec  # raises now if tools or middlewares are wrong
 
     def __repr__(self) -> str:
         return f"<ChatModelAgent {self.name!r}>"
@@ -163,7 +163,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
 
     @cached_property
     def spec(self) -> Spec:
-        """The agent as the kernel takes it, with the default repair: an import does not pay for that."""
+        """The agent as the kernel takes it, with the default repair, whose room is imported only here."""
         listed: Sequence[Any] = self.middlewares
         spec, own = self._bare_spec, next((item for item in listed if hasattr(item, "fit_options")), None)
         if own is not None:
@@ -182,8 +182,8 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
     async def run(self, input: Any, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002 - the word for it
         """Run to the end and return the result.
 
-        `input` is a text, content parts, or messages (a whole history, broken or not); with `history=`, it comes behind
-        that. See `RunOptions` for the rest.
+        `input` is a text, content parts, or messages (a whole history, broken or not). It is appended to `history=`.
+        See `RunOptions` for the rest.
 
         >>> import asyncio
         >>> from suture.testing import ScriptedModel
@@ -193,7 +193,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         return await self.stream(input, **options).result()
 
     def run_sync(self, input: Any, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002
-        """Run to the end from plain code, also inside a running event loop; takes what `run` takes.
+        """Run to the end from plain code, even inside a running event loop. Takes what `run` takes.
 
         >>> from suture.testing import ScriptedModel
         >>> ChatModelAgent(model=ScriptedModel(["hello"])).run_sync("hi").outcome.value
@@ -210,11 +210,11 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         answers: Mapping[str, Any] | None = None,
         **options: Unpack[ResumeOptions],
     ) -> RunResult[Out]:
-        """Go on with a run from its checkpoint id, or from its result; return the result.
+        """Resume a run from its checkpoint id or from its result, and return the new result.
 
-        A run that waits for one thing takes its answer; `answers` has several, by interrupt id or call id. Interrupts
-        that are not answered are raised again. Without a store the result holds where the run stood: resuming it twice
-        forks. It streams as it did, in the language that it had.
+        `answer` is for a run that waits for one thing; `answers` holds several, by interrupt id or call id. Interrupts
+        without an answer are raised again. Without a store, the result holds the state of the run: resuming it twice
+        makes a fork. Streaming and language stay as they were.
         """
         return await self.stream(resume=run, answer=answer, answers=answers, **options).result()
 
@@ -228,7 +228,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         answers: Mapping[str, Any] | None = None,
         **options: Unpack[RunOptions],
     ) -> Run[Out]:
-        """Return the live run, for an input or (`resume=`) from where it stood: `async with agent.stream(…) as run`.
+        """Return a live run, from an input or (`resume=`) from where it stopped: `async with agent.stream(…) as run`.
 
         >>> from suture.testing import ScriptedModel
         >>> ChatModelAgent(model=ScriptedModel(["hello"])).stream("hi")  # doctest: +ELLIPSIS
@@ -245,11 +245,11 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         answers: Mapping[str, Any] | None = None,
         **options: Unpack[RunOptions],
     ) -> Standing:
-        """Do what comes next in a stored run, and no more; return where it stands then.
+        """Do the next step of a stored run and no more; return where the run stands then.
 
-        One step is a model turn, the hooks after it, or all calls of a turn. With an `input` the run begins; an engine
-        that keeps runs going by itself calls this until `phase` is `end`. A run that waits for an answer raises
-        nothing: its phase stays, and `resume` answers it.
+        One step is a model turn, the hooks after it, or all calls of a turn. With an `input` the run begins. A workflow
+        engine that drives runs itself calls this until `phase` is `end`. If the run waits for an answer, nothing is
+        raised and the phase stays; `resume` answers it.
 
         >>> import asyncio
         >>> from suture.stores import MemoryStore
@@ -278,8 +278,8 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
     def session(self, session_id: str, *, busy: Literal["wait", "refuse"] = "wait") -> "Session[Out]":
         """Return a conversation over many runs and processes, kept in the agent's store.
 
-        `await session.run("…")` starts it, goes on with it, or resumes what a dead process left. One process writes at
-        a time: others wait, or are refused (`busy="refuse"`).
+        `await session.run("…")` starts it, continues it, or resumes what a dead process left behind. One process writes
+        at a time: others wait, or are refused (`busy="refuse"`).
 
         >>> from suture.stores import MemoryStore
         >>> from suture.testing import ScriptedModel
@@ -294,15 +294,15 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         return Session(self, session_id, busy)
 
     async def checkpoints(self, run: str, /) -> "list[Checkpoint]":
-        """Return the places of a stored run that `fork` can go back to, in order."""
+        """Return the places in a stored run that `fork` can go back to, in order."""
         from suture.kernel.storage import read_checkpoints  # noqa: PLC0415 - only who stores runs pays for it
 
         return await read_checkpoints(self.spec, run)
 
     async def fork(self, run: str, position: int, new_run: str, /) -> None:
-        """Let `new_run` go on from where `run` stood at a checkpoint's position; `run` stays as it is.
+        """Make `new_run`, which goes on from a checkpoint's position in `run`; `run` stays as it is.
 
-        `resume` goes on with it where the checkpoint stands inside a run, `run` with a new input behind its end.
+        Continue it with `resume` if the checkpoint is inside a run, and with `run` and a new input if it is at the end.
 
         >>> import asyncio
         >>> from suture.stores import MemoryStore
@@ -320,9 +320,9 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         await fork_run(self.spec, run, position, new_run)
 
     async def compact(self, run: str, /) -> None:
-        """Shorten the journal of a conversation whose last run has finished, which goes on from there as before.
+        """Shorten the journal of a conversation whose last run has finished; the conversation goes on as before.
 
-        Each message is kept once. Its checkpoints go, and the keys of all inputs but the last.
+        Each message is kept once. Checkpoints are removed, and the keys of all inputs but the last.
         """
         from suture.kernel.storage import compact_run  # noqa: PLC0415 - only who stores runs pays for it
 
@@ -368,7 +368,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         return as_tools([made])[0]
 
     def describe(self) -> str:
-        """Return what surrounds a model turn and a tool call, outermost first, and the tools that the model is told of.
+        """Return what wraps a model turn and a tool call, outermost first, and the tools that the model sees.
 
         >>> from suture.testing import ScriptedModel
         >>> print(ChatModelAgent(name="greeter", model=ScriptedModel([]), repair=False).describe())
@@ -391,7 +391,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
             *(f"{hook.name}.{hook.method}" for hook in stack.after_model),
         ]
         hooks = {(hook.at, hook.owner, hook.method): hook for ring in stack.around_tools.values() for hook in ring}
-        # Those of `ToolsConfig` and of older middlewares stand outside, then all in list order.
+        # Wrappers from `ToolsConfig` and older middlewares come first, then all others in list order.
         outside = ("tool_call_middlewares", "AgentMiddleware")
         around = sorted(
             hooks.values(),
@@ -420,7 +420,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         options: RunOptions,
         go: Go = drive,
     ) -> Work:
-        """Return the work of one run, not begun."""
+        """Return one run that has not begun."""
         if (given is NOTHING) == (resumed is None):
             raise ConfigError("a run begins with an input, or with resume=: one of the two")
         if given is NOTHING and options.get("history"):
@@ -464,7 +464,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
 
 
 def _shorten(*refused: Any) -> Any:
-    """Answer a provider that says too long, for an agent without a `Compaction`: one is made when it is needed."""
+    """Shorten a request that the provider refused as too long, for an agent that has no `Compaction` of its own."""
     return import_module("suture.middleware.compaction").Compaction().shorten(*refused)
 
 
@@ -510,7 +510,7 @@ def _as_callbacks(given: Callbacks | Sequence[Callbacks] | None) -> tuple[Callba
 
 
 def _check_settings(agent: ChatModelAgent[Any]) -> None:
-    """Raise `ConfigError` where a setting of an agent is wrong."""
+    """Raise `ConfigError` if a setting of an agent is wrong."""
     name: Any = agent.name
     if not isinstance(name, str) or not name or "/" in name or "#" in name:
         raise ConfigError(f"an agent's name is part of addresses: a text, not empty, without / and #; got {name!r}")

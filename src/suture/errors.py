@@ -3,7 +3,7 @@
 ::
 
     SutureError
-    ├── InputError            what was handed in cannot be read (says which message, and where in it)
+    ├── InputError            the input cannot be read (says which message, and where in it)
     │   ├── UnknownWireError    no known message shape fits
     │   ├── AmbiguousWireError  several fit, and they would give different results
     │   └── SchemaVersionError  written by a version this one cannot read
@@ -30,9 +30,9 @@
             └── ModelConnectionError it was not reached, or it went silent
                 └── ModelTimeoutError  for longer than may be
 
-The first question an error answers is whose fault it is: the data's (`InputError`), the caller's
-(`ConfigError`) or nobody's (`HistoryError`, `RunError`). An error that ends a run carries in `result` what
-there is of it. This file imports nothing of Suture's.
+The type of an error says first what is at fault: the data (`InputError`), the caller (`ConfigError`) or neither
+(`HistoryError`, `RunError`). An error that ends a run carries the result so far in `result`. This file imports
+nothing else of Suture.
 """
 
 import re
@@ -81,7 +81,7 @@ class SutureError(Exception):
 
 
 def _make_again(kind: type[SutureError], args: tuple[Any, ...], facts: dict[str, Any]) -> SutureError:
-    """Make an error as it was before it was pickled, whatever it is made of."""
+    """Restore a pickled error, whatever arguments its class takes."""
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(facts)
@@ -134,7 +134,7 @@ class SchemaVersionError(InputError):
 
 
 class ConfigError(SutureError, ValueError):
-    """An argument of the call is wrong: an unknown name, or two that do not go together.
+    """An argument of the call is wrong: an unknown name, or two arguments that exclude each other.
 
     >>> raise ConfigError("unknown profile 'opnai'; known: anthropic, openai-chat")
     Traceback (most recent call last):
@@ -144,7 +144,7 @@ class ConfigError(SutureError, ValueError):
 
 
 class HistoryError(SutureError):
-    """A history that no operation can make acceptable; `unresolved` holds the findings that remain.
+    """No operation can make the history acceptable; `unresolved` holds the findings that remain.
 
     >>> HistoryError("1 finding is left", unresolved=("…",)).unresolved
     ('…',)
@@ -156,7 +156,7 @@ class HistoryError(SutureError):
 
 
 class NotInRunError(SutureError, RuntimeError):
-    """A function that belongs into a run (in a hook, a wrapper or a tool) was called outside of one."""
+    """A function that only works inside a run (in a hook, a wrapper or a tool) was called outside of one."""
 
 
 class OffloadError(SutureError):
@@ -172,7 +172,7 @@ class OffloadError(SutureError):
         super().__init__(f"the output of {named} was not saved: {reason}")
 
     def joined(self, other: "OffloadError") -> "OffloadError":
-        """Return one error for the calls of both; the first cause is told.
+        """Return one error for the calls of both; it names the first cause.
 
         >>> OffloadError([("a", "1")], "full").joined(OffloadError([("b", "2")], "full")).calls
         (('a', '1'), ('b', '2'))
@@ -251,9 +251,9 @@ class OutputError(RunError):
 
 
 class ContextOverflowError(RunError):
-    """The part that must be sent is over the limit. `what` is its largest piece.
+    """The part of the request that cannot be left out is over the limit. `what` is the largest piece of it.
 
-    That is `"instruction"`, `"tool descriptions"`, or `"message"`; of a message, `index` says which one of the history.
+    It is `"instruction"`, `"tool descriptions"`, or `"message"`; for a message, `index` is its place in the history.
 
     >>> str(ContextOverflowError("message", 9_000, 8_000, index=3))
     'message 3 takes up 9000 tokens and cannot be cut; the limit for all that is sent is 8000'
@@ -273,8 +273,8 @@ class ContextOverflowError(RunError):
 class ModelError(RunError):
     """A provider refused or failed.
 
-    `status` is that of its HTTP response, `request_id` what its support asks for, `retryable` whether the same
-    request may succeed later, and `retry_after` how many seconds it asks to be left alone.
+    `status` is that of the HTTP response, `request_id` is what the provider's support asks for, `retryable` says
+    whether the same request may succeed later, and `retry_after` how many seconds to wait before that.
 
     >>> error = ModelError("the model is overloaded", status=529, request_id="req_1", provider="anthropic")
     >>> str(error)
@@ -318,9 +318,9 @@ class ModelRequestError(ModelError):
 
 
 class ContextLengthError(ModelRequestError):
-    """The request is longer than the model's context; `Compaction` keeps it below.
+    """The request is longer than the model's context; `Compaction` keeps requests short enough.
 
-    `limit` is how many tokens of input the provider says that it takes, `tokens` how many it says there were.
+    `limit` is how many tokens of input the provider takes, `tokens` how many the request had, both as it says.
 
     >>> error = ContextLengthError("exceed context limit: 199759 + 8192 > 200000, decrease input length")
     >>> error.limit, error.tokens
@@ -341,11 +341,11 @@ class ContextLengthError(ModelRequestError):
 
 
 _LIMITS = (
-    # What Anthropic says where B tokens are kept for the reply: continuedev/continue#6080, docker/docker-agent#569.
+    # Anthropic, if B tokens are reserved for the reply: continuedev/continue#6080, docker/docker-agent#569.
     r"exceed context limit: (?P<tokens>\d+) \+ (?P<reply>\d+) > (?P<limit>\d+)",
-    # And where the input alone is too long: earendil-works/pi, overflow.ts.
+    # Anthropic, if the input alone is too long: earendil-works/pi, overflow.ts.
     r"prompt is too long: (?P<tokens>\d+) tokens > (?P<limit>\d+)",
-    # What newer vLLM says: AIDotNet/OpenCowork#82.
+    # Newer vLLM: AIDotNet/OpenCowork#82.
     r"context length is (?P<limit>\d+) tokens.* (?P<reply>\d+) output tokens.* (?P<tokens>\d+) input tokens",
     # DeepSeek, OpenRouter, older vLLM and OpenAI: evalstate/fast-agent#621, run-llama/llama_index#948.
     r"context length is (?P<limit>\d+) tokens.*?\((?P<tokens>\d+) (?:in|of) .* (?P<reply>\d+) (?:in|for) +the [co]",
@@ -357,16 +357,16 @@ _LIMITS = (
     # Kimi: MoonshotAI/kimi-cli#2011; and its older models: MoonshotAI/MoonshotAI-Cookbook#18.
     r"exceeded model token limit: (?P<limit>\d+) \(requested: (?P<tokens>\d+)\)",
     r"max length exceeded, max length: ?(?P<limit>\d+)",
-    # What xAI and GitHub Copilot say: earendil-works/pi, overflow.ts.
+    # xAI and GitHub Copilot: earendil-works/pi, overflow.ts.
     r"maximum prompt length is (?P<limit>\d+) but the request contains (?P<tokens>\d+) tokens",
     r"prompt token count of (?P<tokens>\d+) exceeds the limit of (?P<limit>\d+)",
     # The server of llama.cpp.
     r"request \((?P<tokens>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",
     r"exceeds the available context size \((?P<limit>\d+) tokens\)",
-    # Groq, of one minute: cline/cline#4971.
+    # Groq, for the tokens of one minute: cline/cline#4971.
     r"too large for model.*Limit (?P<limit>\d+), Requested (?P<tokens>\d+)",
 )
-"""How providers say how many tokens they take, each with where it was seen."""
+"""How providers word the limit in their refusals, each with where it was seen."""
 
 
 class ModelAuthError(ModelError):

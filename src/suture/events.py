@@ -1,8 +1,7 @@
-"""What happens in a run, as one tagged union: enough to draw the whole run from it.
+"""The events of a run, as one tagged union: enough to draw the whole run.
 
 Every event carries the agent's name, the run path (the names of the agents around it, outermost first), the
-run's id, a sequence number without gaps, and the time. Control (who ends a run, what runs next) never
-depends on an event.
+run's id, a sequence number without gaps, and the time. What a run does next never depends on an event.
 """
 
 from collections.abc import Mapping
@@ -34,7 +33,7 @@ __all__ = [
 
 
 class Event(Struct, frozen=True, kw_only=True, tag_field="type", repr_omit_defaults=True):
-    """What every event carries. The run fills these in, also for events of your own.
+    """The fields of every event. The run fills them in, for custom events too.
 
     >>> Custom("progress", {"done": 3}).name
     'progress'
@@ -42,7 +41,7 @@ class Event(Struct, frozen=True, kw_only=True, tag_field="type", repr_omit_defau
 
     agent: str = ""
     run_path: tuple[str, ...] = ()
-    """The agents around it and itself, outermost first."""
+    """The names of the agents around it and its own, outermost first."""
     run_id: str = ""
     sequence: int = 0
     """Counts the events of one stream, from 0, without gaps."""
@@ -58,7 +57,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     """
 
     messages: int = 0
-    """How long the history is."""
+    """The length of the history."""
     resumed: bool = False
     checkpoint_id: str | None = None
 
@@ -125,7 +124,7 @@ class ToolStarted(_ToolEvent, frozen=True, kw_only=True, tag="tool_started"):
 
 
 class ToolWaiting(_ToolEvent, frozen=True, kw_only=True, tag="tool_waiting"):
-    """A tool call waits for an answer: it asks for approval, or was interrupted. It has not begun, and will begin anew.
+    """A tool call waits for an approval or an answer. It counts as not begun, and will start from the top.
 
     >>> ToolWaiting(turn=1, index=0, call_id="call_1", name="pay", arguments="{}").name
     'pay'
@@ -248,7 +247,7 @@ class Custom(Event, frozen=True, tag="custom"):
     data: Any = None
 
     def __repr__(self) -> str:
-        """Show what the sender gave."""
+        """Show the name and the data, not what the run filled in."""
         return f"Custom({self.name!r}, {self.data!r})"
 
 

@@ -1,6 +1,6 @@
-"""Which language Suture writes in: a process default, and an override for a block of code.
+"""The language that Suture writes in: a default for the process, and an override for a block of code.
 
-Engines take `language=` and read nothing ambient; only the public entry points ask `current_language()`.
+Engines take `language=`; only the public entry points call `current_language()`.
 """
 
 from collections.abc import Generator
@@ -19,7 +19,7 @@ _override: ContextVar[Language | None] = ContextVar("suture_language", default=N
 
 
 def resolve_language(language: str | None) -> Language:
-    """Return `language` if it is known, the current one for `None`, and raise `ConfigError` otherwise.
+    """Return `language`, or the current one for `None`; raise `ConfigError` if it is unknown.
 
     >>> resolve_language("zh")
     'zh'
@@ -33,7 +33,7 @@ def resolve_language(language: str | None) -> Language:
 
 
 def current_language() -> Language:
-    """Return the language in force here: that of the nearest `using_language`, else the default.
+    """Return the current language: that of the innermost `using_language`, else the default.
 
     >>> current_language()
     'en'

@@ -1,6 +1,6 @@
-"""Profiles: what each provider accepts, as data. Every rule has an id, a source, and the operation that mends it.
+"""Profiles: what each provider accepts, as data. Each rule has an id, a source, and the operation that repairs it.
 
-Code that acts on it lives in `suture.repair`; each provider's own profile stands with its wire in `suture.providers`.
+The code that acts on them is in `suture.repair`; each provider's profile is beside its wire in `suture.providers`.
 """
 
 import re
@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 GUESTS = ("langchain", "pydantic-ai", "agent-framework")
-"""The wires of other frameworks: every profile speaks of them besides its own."""
+"""The wires of other frameworks; every profile has rules for them, too."""
 
 
 class Operation(StrEnum):
-    """What can be done about a broken rule: a closed list.
+    """What repairs a broken rule: a closed list.
 
     >>> Operation.ANSWER.value
     'answer'
@@ -47,7 +47,7 @@ class Operation(StrEnum):
     ANSWER = "answer"
     """Put a placeholder where a result is missing."""
     MOVE = "move"
-    """Put a result behind its call."""
+    """Put a result after its call."""
     COLLAPSE = "collapse"
     """Keep one of several results."""
     RETELL = "retell"
@@ -71,7 +71,7 @@ class Operation(StrEnum):
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing a provider demands.
+    """One demand of a provider.
 
     >>> Rule(id="x.y", problems=("orphan",), says="…", source="…", operation=Operation.RETELL).id
     'x.y'
@@ -83,22 +83,22 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     problems: tuple[str, ...]
-    """The findings that break it."""
+    """The problems that break it."""
     says: str
     operation: Operation
-    """What runs where it is broken; `unrepairable` only reports it."""
+    """What repairs it; `unrepairable` only reports it."""
     source: str = ""
-    """Where it is known from."""
+    """The evidence for it, such as the provider's error."""
     wires: tuple[str, ...] = ()
-    """Where it can be broken; empty: on all wires of its profile that have such a thing."""
+    """The wires on which it can be broken; if empty, all wires of its profile that know its problem."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
         if self.operation in set(Operation):
-            force_setattr(self, "operation", Operation(self.operation))  # it may be given by its name
+            force_setattr(self, "operation", Operation(self.operation))  # it may be passed as a text
         problems: object = self.problems
         if isinstance(problems, str):
-            force_setattr(self, "problems", (problems,))  # one may be given without brackets
+            force_setattr(self, "problems", (problems,))  # a single one may be passed as a text
         for problem in self.problems:
             if problem not in PROBLEMS:
                 raise ConfigError(f"rule {self.id}: unknown problem {problem!r}; known: {', '.join(PROBLEMS)}")
@@ -127,7 +127,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
     scope: str = ""
     prefix: str = "call_"
     length: int = 29
-    """How long a made id is, its prefix included; never longer than the limit."""
+    """The length of a new id with its prefix; the limit may make it shorter."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -137,15 +137,15 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def match(self) -> Callable[[str], object]:
-        """A quick test that only takes what fits the pattern; of printable ids it may refuse some that do."""
+        """A quick test for the pattern; for printable ids it is stricter than the pattern."""
         return str.isprintable if self.pattern == PRINTABLE else _matcher(self.pattern)
 
     def accepts(self, text: str) -> bool:
-        """Tell whether `text` may be an id."""
+        """Return whether `text` may be an id."""
         return (self.limit is None or len(text) <= self.limit) and _matcher(self.pattern)(text) is not None
 
     def make(self, seed: str) -> str:
-        """Return an id made from `seed`, always the same; a pattern with different kinds of places may refuse it.
+        """Return the id that `seed` always gives; a pattern whose places allow different characters may refuse it.
 
         >>> IdForm(pattern="[0-9]{9}", prefix="", length=9).make("call_1").isdigit()
         True
@@ -162,7 +162,7 @@ class IdForm(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _alphabet(form: IdForm) -> str:
-    """Return the characters of which an id of this form can be made: all of them, unless only some can fill it."""
+    """Return the letters and digits that can fill an id of this form; all of them if none fits everywhere."""
     length = min(form.length, form.limit or form.length) - len(form.prefix)
     return "".join(each for each in _ALPHABET if form.accepts(form.prefix + each * length)) or _ALPHABET
 
@@ -213,7 +213,7 @@ bridge | user-first | model-first | The conversation starts with the user.
 bridge | tool-then-user | tool-then-user | A user message does not follow a tool message.
 replace-text | sendable | lone-surrogate | A text can be written as UTF-8.
 """  # noqa: E501 - one row a rule
-"""Every rule that there can be: what mends it, its name, the problems that break it, and what it says."""
+"""All rules: the operation that repairs each, its name, the problems that break it, and what it says."""
 
 _RULES = {
     name: (Operation(operation), tuple(problems.split()), says)
@@ -221,7 +221,7 @@ _RULES = {
 }
 
 PROBLEMS = {problem: operation for operation, problems, _ in _RULES.values() for problem in problems}
-"""Every problem that a rule can name, and the operation that mends it: a closed list."""
+"""The operation for every problem that a rule can name: a closed list."""
 
 STRUCTURAL = frozenset(
     (
@@ -229,11 +229,11 @@ STRUCTURAL = frozenset(
         "lone-surrogate",
     )
 )
-"""The problems that pairing mends, whatever the profile."""
+"""The problems that are always repaired, whatever the profile."""
 
 
 def _check_pattern(pattern: str) -> None:
-    """Raise `ConfigError` where `pattern` is no regular expression."""
+    """Raise `ConfigError` if `pattern` is not a regular expression."""
     try:
         _matcher(pattern)("")
     except (re.error, TypeError) as error:
@@ -258,16 +258,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...]
     ids: IdForm | None = None
     names: str = ""
-    """The pattern of a tool's name, where the provider has one."""
+    """The pattern of a tool's name, if the provider has one."""
     field: str = ""
-    """Where a message of the model's has what was thought; a field that some rule demands with calls, or a part."""
+    """The field or part of a thought in a message of the model; a rule may demand it on messages with calls."""
     adjacent: bool = True
-    """Results stand right behind their turn, even on a wire that would not mind."""
+    """Whether results come right after their turn, even on a wire that does not demand it."""
 
     reads_compacted: bool = True
-    """What stands before the provider's own compaction is still read, and billed; if not, it is ignored."""
+    """Whether messages before the provider's own compaction are still read and billed, not ignored."""
     system_outside: bool = False
-    """System messages are sent outside of the list: the first of the others is the first."""
+    """Whether system messages are sent outside the list, so that the first other message is the first in it."""
 
     @staticmethod
     def extend(
@@ -279,10 +279,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         rules: "Sequence[Rule]" = (),
         without: Collection[str] = (),
     ) -> "Profile":
-        """Return a profile of your own: `base` with other ids, more rules, and without some of its rules by their id.
+        """Return a profile of your own: `base` with another form of ids, more rules, or without some rules, by id.
 
-        What cannot be is an error here, not a surprise later: unknown rule ids, a structural rule that is to go, a name
-        that is taken, a rule that no wire of the profile can keep. `ids=None` asks nothing of ids.
+        Raises `ConfigError` for unknown rule ids, a structural rule in `without`, a name that is taken, or a rule that
+        no wire of the profile can repair. `ids=None` demands nothing of ids.
 
         >>> from suture.profiles import Profile
         >>> mine = Profile.extend("openai-chat", name="mine", without={"openai-chat.text-results"})
@@ -305,7 +305,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(f"rule {rule.id} is structural: pairing always runs")
         _check_pattern(names or "")
         says = _describe_forms(ids, names)
-        return _checked(
+        return _check_rules(
             replace(
                 parent,
                 name=name,
@@ -318,19 +318,19 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_fit(self) -> bool:
-        """Whether it demands anything beyond structure."""
+        """Whether it has rules beyond structure."""
         return any(not set(rule.problems) <= STRUCTURAL for rule in self.rules)
 
     def speaks_of(self, wire: str) -> bool:
-        """Tell whether this profile has something to say about `wire`."""
+        """Return whether this profile has rules for `wire`."""
         return wire in self.wires
 
     def accepts_name(self, name: str) -> bool:
-        """Tell whether a tool may be called `name`."""
+        """Return whether a tool may have this name."""
         return not self.names or _matcher(self.names)(name) is not None
 
     def rules_for(self, wire: Wire) -> dict[str, Rule]:
-        """Return the rule that each problem breaks on `wire`: of those that there can be on it."""
+        """Return the rule that each problem breaks, for the problems that can be repaired on `wire`."""
         operations = wire.operations
         return {
             problem: rule
@@ -342,7 +342,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _describe_forms(ids: IdForm | UnsetType | None, names: str | None) -> dict[str, str]:
-    """Return what rules about ids and names say in a profile of one's own; raise `ConfigError` if no id can be made."""
+    """Return what rules about these ids and names say, by problem; raise `ConfigError` if no id can be made."""
     says = {"illegal-name": f"A tool's name fits {names}."} if names else {}
     if isinstance(ids, IdForm):
         if not any(ids.accepts(ids.make(str(salt))) for salt in range(10_000)):
@@ -353,13 +353,13 @@ def _describe_forms(ids: IdForm | UnsetType | None, names: str | None) -> dict[s
 
 
 def _restate(rule: Rule, says: Mapping[str, str]) -> Rule:
-    """Return `rule`; if it is about one of these problems, with what it says now and without its source."""
+    """Return `rule`; if `says` has one of its problems, with that text and without its source."""
     said = next((says[problem] for problem in rule.problems if problem in says), "")
     return replace(rule, says=said, source="") if said else rule
 
 
-def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
-    """Return `profile`; raise `ConfigError` where a new rule names a wire, or an operation, that there is not."""
+def _check_rules(profile: Profile, new: Sequence[Rule]) -> Profile:
+    """Return `profile`; raise `ConfigError` if it lacks a wire, a field or an operation that a new rule needs."""
     for rule in new:
         for name in rule.wires:
             if name not in profile.wires:
@@ -377,9 +377,9 @@ def _checked(profile: Profile, new: Sequence[Rule]) -> Profile:
 def rules(
     profile: str, shared: Mapping[str, str] = FrozenMap(), /, **sources: str | tuple[str, str]
 ) -> tuple[Rule, ...]:
-    """Return the rules named by `sources`, each with its source, or with (its own words, its source).
+    """Return the rules that `sources` names, each with its source, or with a pair of its own text and its source.
 
-    `shared` names several rules, as one text, that have one source.
+    `shared` maps one source to several rules, which are named in one text.
 
     >>> [rule.id for rule in rules("x", answered="400: …", id_form=("An id has 9 letters.", "400: …"))]
     ['x.answered', 'x.id-form']
@@ -406,14 +406,14 @@ _HOMES = {
     **{name: name.replace("-", "_") for name in _OWN},
     **dict.fromkeys(("mistral", "deepseek", "kimi", "minimax"), "compatible"),
 }
-"""Where each profile stands below `suture.providers`; it is loaded when it is asked for."""
+"""The module of each profile below `suture.providers`, which is loaded on first use."""
 
 PROFILES = (PAIRING.name, *_HOMES)
 """The names of all profiles."""
 
 
 def get_profile(name: str | Profile) -> Profile:
-    """Return the profile called `name`; one of your own is its own name.
+    """Return the profile called `name`; a `Profile` is returned as it is.
 
     >>> get_profile("mistral").ids.limit
     9
@@ -430,7 +430,7 @@ def get_profile(name: str | Profile) -> Profile:
 
 
 def default_profile(wire: str) -> Profile:
-    """Return the profile a wire has by default: its own provider's, `pairing` for the native ones.
+    """Return the default profile of a wire: its provider's, or `pairing` for the native ones.
 
     >>> default_profile("anthropic").name, default_profile("message").name
     ('anthropic', 'pairing')
@@ -438,7 +438,7 @@ def default_profile(wire: str) -> Profile:
     return get_profile(wire) if wire in _HOMES else PAIRING
 
 
-# Whose rules hold
+# Profiles by provider and model
 
 _NAMES = {
     "anthropic": "anthropic claude",
@@ -450,15 +450,15 @@ _NAMES = {
     "minimax": "minimax",
     "openai-chat": ("openai azure openrouter fireworks together cerebras nvidia litellm ollama groq grok xai vllm"),
 }
-"""What the names of each profile's providers hold. The first that fits counts: a Claude at Google's is Anthropic's."""
+"""Parts of the names of each profile's providers. The first that fits counts: Claude on Vertex AI is Anthropic's."""
 
-_OF_IDS = frozenset(("illegal-id", "missing-id", "repeated-id"))
+_ID_PROBLEMS = frozenset(("illegal-id", "missing-id", "repeated-id"))
 
 
 def profile_of(provider: str) -> Profile:
-    """Return the profile of a provider by any of its names; for one that nobody knows, the strictest rules.
+    """Return the profile of a provider by any of its names; for an unknown one, the strictest rules.
 
-    The name may be a framework's own (`google_vertexai`, `amazon_bedrock`) or that of a class (`ChatOpenAI`).
+    The name may be that of a framework (`google_vertexai`, `amazon_bedrock`) or of a class (`ChatOpenAI`).
 
     >>> profile_of("openai").name, profile_of("google_genai").name, profile_of("ChatMistralAI").name
     ('openai-chat', 'gemini', 'mistral')
@@ -472,7 +472,7 @@ def profile_of(provider: str) -> Profile:
 
 @cache
 def _strictest() -> Profile:
-    """Anthropic's rules, ids as short and turns as split as OpenAI wants them: what nearly every provider accepts."""
+    """Return Anthropic's rules with OpenAI's short ids and split turns, which nearly every provider accepts."""
     base = get_profile("anthropic")
     ids = IdForm(pattern="[a-zA-Z0-9_-]+", limit=40, scope="history", prefix="toolu_", length=30)
     own = rules("strictest", own_results="as Chat Completions")
@@ -481,16 +481,16 @@ def _strictest() -> Profile:
 
 @lru_cache(maxsize=256)
 def profile_for(wire: str, base: Profile, model: Profile) -> Profile:
-    """Return the rules for messages that a framework keeps on one `wire` and sends to whatever model it has.
+    """Return the profile for messages that a framework keeps on `wire` and sends to a model with the profile `model`.
 
-    A profile that speaks of the wire holds as it is. Of another provider's the ids hold, beside the rules of `base`:
-    the framework makes the rest of the messages what that provider takes.
+    If `model` has rules for the wire, it is returned as it is. Else only its rules about ids replace those of `base`,
+    because the framework translates everything else for that provider.
 
     >>> profile_for("bedrock", get_profile("bedrock"), get_profile("mistral")).ids == get_profile("mistral").ids
     True
     """
     if model.speaks_of(wire):
         return model
-    kept = [rule for rule in base.rules if not _OF_IDS.issuperset(rule.problems)]
-    taken = [rule for rule in model.rules if _OF_IDS.issuperset(rule.problems)]
+    kept = [rule for rule in base.rules if not _ID_PROBLEMS.issuperset(rule.problems)]
+    taken = [rule for rule in model.rules if _ID_PROBLEMS.issuperset(rule.problems)]
     return replace(base, name=f"{base.name}, ids of {model.name}", ids=model.ids, rules=(*kept, *taken))

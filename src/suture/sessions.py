@@ -1,4 +1,4 @@
-"""Sessions: a conversation over many runs and processes; and recovery of what dead processes left."""
+"""Sessions: conversations over many runs and processes, and recovery of what dead processes left behind."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -12,11 +12,11 @@ from suture.kernel.run_state import Out
 from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, is_inside, read_run
 
 Status = Literal["new", "running", "waiting", "finished", "left"]
-"""How a session stands: `left` is a run that a dead process left unfinished."""
+"""The status of a session; `left` means that a dead process left a run unfinished."""
 
 
 class Session(Generic[Out]):
-    """A conversation of one agent, kept in its store; `agent.session(id)` gives it.
+    """A conversation with one agent, kept in its store; get it from `agent.session(id)`.
 
     >>> import asyncio
     >>> from suture import ChatModelAgent
@@ -39,10 +39,10 @@ class Session(Generic[Out]):
         return f"<Session {self.id!r}>"
 
     async def run(self, input: Any = NOTHING, /, **options: Any) -> RunResult[Out]:  # noqa: A002 - the word for it
-        """Start the conversation, go on with it, or resume what a dead process left; return the result.
+        """Start the conversation, continue it, or resume what a dead process left; return the result.
 
-        What was left is finished first. With a `key=`, an input that was run under that key before, however long ago,
-        is not run again: its result is returned. Without an input, only what was left is resumed.
+        An unfinished run is finished first. With a `key=`, an input that was run under that key before, however long
+        ago, is not run again: its result is returned. Without an input, only an unfinished run is resumed.
         """
         run = None if input is NOTHING else self.agent.stream(input, checkpoint_id=self.id, **options)
         async with self._turn() as lease:
@@ -55,7 +55,7 @@ class Session(Generic[Out]):
 
     @asynccontextmanager
     async def stream(self, input: Any, /, **options: Any) -> AsyncGenerator[Run[Out]]:  # noqa: A002 - the word for it
-        """Give the live run of an input, once its turn has come: `async with session.stream("…") as run`.
+        """Yield the live run of an input, once its turn has come: `async with session.stream("…") as run`.
 
         An input that was run under its `key=` before raises `ResumeError`: `run` with that key returns its result.
         """
@@ -71,16 +71,16 @@ class Session(Generic[Out]):
     async def resume(
         self, answer: Any = NOTHING, /, *, answers: Mapping[str, Any] | None = None, **options: Any
     ) -> RunResult[Out]:
-        """Answer what the session waits for, and go on; return the result."""
+        """Answer what the session waits for, continue, and return the result."""
         async with self._turn() as lease:
             run = self.agent.stream(resume=self.id, answer=answer, answers=answers, **options)
             return await run.under(lease).result()
 
     async def status(self) -> Status:
-        """Tell how the session stands.
+        """Return the status of the session.
 
-        `finished`: its last run has come to an end, whether with an answer, an error or a cancellation;
-        `(await session.result()).outcome` tells which.
+        `finished` means that its last run has ended, with an answer, an error or a cancellation;
+        `(await session.result()).outcome` says which.
         """
         run = await read_run(self.agent.spec, self.id)
         if run is None:
@@ -104,12 +104,12 @@ class Session(Generic[Out]):
         return read_result(run)
 
     async def delete(self) -> None:
-        """Delete the session and all that is kept of it."""
+        """Delete the session and everything that is stored for it."""
         await self.agent.checkpoint_store.delete(self.id)
 
     @asynccontextmanager
     async def _turn(self) -> AsyncGenerator[RunLease]:
-        """Hold the session's lease; wait for it behind all who came before, in whatever process, if that is allowed."""
+        """Hold the session's lease; if waiting is allowed, wait for it in the order of arrival, across processes."""
         if not can_lease(self.agent.checkpoint_store):
             raise ConfigError("a session needs an agent with a checkpoint_store that knows leases, such as SQLiteStore")
         lease = RunLease(self.agent.checkpoint_store, self.id)
@@ -120,7 +120,7 @@ class Session(Generic[Out]):
             await run_to_the_end(lease.give_back())
 
     async def _finish_what_was_left(self, lease: RunLease, options: Mapping[str, Any]) -> RunResult[Out] | None:
-        """Resume a run that a dead process left; return its result, if there was one."""
+        """Resume a run that a dead process left, and return its result, if there was such a run."""
         run = await read_run(self.agent.spec, self.id)
         if run is None or run.state.outcome:
             return None
@@ -131,9 +131,9 @@ class Session(Generic[Out]):
 async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[RunResult[Any]]:
     """Resume every run of these agents in `store` whose process is gone; return the results.
 
-    A finished call keeps its result. One that started and has no end runs again only if its tool is `idempotent`; of
-    any other the model is told that its outcome is unknown. Runs that wait for an answer, or are alive, are left alone.
-    One that fails is logged, and does not keep the others.
+    A finished call keeps its result. A call that started and did not finish runs again only if its tool is
+    `idempotent`; otherwise the model is told that its outcome is unknown. Runs that wait for an answer or are alive
+    are left alone. A run that fails is logged and does not stop the others.
 
     >>> import asyncio
     >>> from suture import ChatModelAgent
@@ -162,11 +162,11 @@ async def _recover_one(agent: Any, run_id: str, options: Mapping[str, Any]) -> R
     try:
         run = await read_run(agent.spec, run_id)
         if run is None or run.state.agent != agent.name or run.state.outcome or run.state.driver:
-            return None  # a run that an engine keeps going is the engine's to recover
+            return None  # a workflow engine drives it, and recovers it
         LOG.info("recovering run %r of agent %s, turn %d", run_id, agent.name, run.state.turn)
         return await agent.resume(run_id, **options)
     except (RunBusyError, ResumeError):
-        return None  # it is alive, has another wire, or has ended meanwhile
+        return None  # it is alive, has another wire, or has ended in the meantime
     except Exception:  # noqa: BLE001 - the others are to be recovered as well
         LOG.warning("run %r of agent %s could not be recovered", run_id, agent.name, exc_info=True)
     with suppress(SutureError):

@@ -1,7 +1,7 @@
-"""Tokens: how many a message, or a whole history, is likely to take up.
+"""Tokens: how many a message or a whole history has, counted or estimated.
 
-`CharacterCounter` estimates and needs nothing, `ExactCounter` uses a tokenizer, `UsageCounter` goes by what the
-provider reported. `Tally` counts a history that grows, each message once. Nothing here does I/O.
+`CharacterCounter` estimates and needs no package, `ExactCounter` uses a tokenizer, `UsageCounter` relies on what the
+provider reported. `Tally` counts a growing history, each message once. Nothing here does I/O.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 MEDIA_TOKENS = 1_600
-"""What an image, a sound, a film or a file counts: what providers charge for a full-size image.
+"""The tokens of an image, a sound, a film or a file: what providers charge for a full-size image.
 
 Anthropic scales an image down until it takes up about 1,600 tokens; others charge less. A long film or document costs
 more, which only the provider can tell (`UsageCounter`).
@@ -37,7 +37,7 @@ more, which only the provider can tell (`UsageCounter`).
 
 @runtime_checkable
 class Counter(Protocol):
-    """Counts the tokens of one message. Any object with this method will do.
+    """Counts the tokens of one message: any object with this method.
 
     >>> class Letters:
     ...     def count(self, message):
@@ -47,7 +47,7 @@ class Counter(Protocol):
     """
 
     def count(self, message: Any, /) -> int:
-        """Return how many tokens `message` takes up."""
+        """Return how many tokens `message` has."""
         ...
 
 
@@ -61,15 +61,15 @@ class WholeCounter(Protocol):
     """
 
     def __call__(self, messages: Sequence[Any], tool_infos: Sequence[ToolInfo], /) -> int | Awaitable[int]:
-        """Return how many tokens all of it takes up."""
+        """Return how many tokens all of it has."""
         ...
 
 
 class WordCounter(ABC):
-    """A counter that goes by the words of a message."""
+    """A counter that counts the words of a message."""
 
     def count(self, message: Any, wire: Wire | str | None = None) -> int:
-        """Return how many tokens `message` takes up; its wire is recognised if not given.
+        """Return how many tokens `message` has; its wire is recognised if not given.
 
         >>> from suture.messages import ImagePart, Message, TextPart
         >>> photo = ImagePart(url="https://example.com/a.png")
@@ -85,22 +85,22 @@ class WordCounter(ABC):
 
     @abstractmethod
     def count_words(self, words: Words) -> int:
-        """Return how many tokens a message with these words takes up."""
+        """Return how many tokens a message with these words has."""
 
     @abstractmethod
     def count_text(self, text: str) -> int:
-        """Return how many tokens `text` takes up."""
+        """Return how many tokens `text` has."""
 
 
 class CharacterCounter(WordCounter):
-    """Estimates four characters a token: of the role, what is said and thought, calls and results; media are flat.
+    """Estimates four characters per token, for role, text, reasoning, calls and results; media count a flat number.
 
     >>> CharacterCounter().count({"role": "user", "content": "What is the capital of France?"})
     9
     """
 
     def count_words(self, words: Words) -> int:
-        """Return a quarter of the characters, one more for each text, and what media count.
+        """Return a quarter of the characters, plus one for each text, plus the tokens of the media.
 
         >>> CharacterCounter().count_words(Words(("user", "hello"), media=1))
         1602
@@ -109,7 +109,7 @@ class CharacterCounter(WordCounter):
         return (sum(map(len, texts)) + len(texts)) // 4 + MEDIA_TOKENS * media
 
     def count_text(self, text: str) -> int:
-        """Return how many tokens `text` is likely to take up, rounded up.
+        """Return the estimated tokens of `text`, rounded up.
 
         >>> CharacterCounter().count_text("hello")
         2
@@ -124,9 +124,9 @@ _CHARACTERS = CharacterCounter()
 
 
 class UsageCounter:
-    """Goes by what the provider reported with its last reply, and estimates only what came after it.
+    """Uses the count that the provider reported with its last reply, and estimates only what came after it.
 
-    A single message can only be estimated: it is `Tally` that knows the report.
+    A single message is always estimated: only `Tally` knows the report.
 
     >>> from suture.messages import Message, TokenUsage
     >>> history = [Message.user("hi"), Message.assistant("hello"), Message.user("x" * 400)]
@@ -141,7 +141,7 @@ class UsageCounter:
         self.estimate: Counter = estimate
 
     def count(self, message: Any, wire: Wire | str | None = None) -> int:
-        """Return the estimate of one message.
+        """Return the estimate for one message.
 
         >>> UsageCounter().count({"role": "user", "content": "x" * 400})
         101
@@ -149,7 +149,7 @@ class UsageCounter:
         return _with_wire(self.estimate, message, wire)
 
     def count_text(self, text: str) -> int:
-        """Return the estimate of a text; four characters a token, if the estimating counter knows only messages.
+        """Return the estimate for a text; four characters per token if the estimating counter only counts messages.
 
         >>> UsageCounter().count_text("hello")
         2
@@ -161,14 +161,14 @@ class UsageCounter:
 
 
 def is_incremental(counter: Any) -> TypeGuard[Counter]:
-    """Tell whether `counter` counts message by message; `False` of a function that wants the whole history.
+    """Return whether `counter` counts message by message; `False` for a function of the whole history.
 
-    Raises `ConfigError` for what is neither.
+    Raises `ConfigError` for anything else.
 
     >>> is_incremental(CharacterCounter()), is_incremental(lambda messages, tool_infos: 0)
     (True, False)
     """
-    # Texts and lists have a method `count`, too: a slip such as token_counter="o200k_base" is found here.
+    # Texts and lists have a method `count` too: this catches mistakes such as token_counter="o200k_base".
     if not isinstance(counter, type) and not isinstance(counter, Sequence):
         if callable(getattr(counter, "count", None)):
             return True
@@ -182,14 +182,14 @@ def is_incremental(counter: Any) -> TypeGuard[Counter]:
 
 
 def _with_wire(counter: Counter, message: Any, wire: Wire | str | None) -> int:
-    """Return what `counter` gives for `message`; one that goes by the words need not recognise the wire."""
+    """Return what `counter` gives for `message`; a `WordCounter` gets the wire, so that it need not recognise it."""
     if isinstance(counter, WordCounter) and type(counter).count is WordCounter.count:
         return counter.count(message, wire)
     return counter.count(message)
 
 
 def _name_of(counter: Any) -> str:
-    """Return how an error calls `counter`: a function or a class by its name, an object by its type."""
+    """Return the name of `counter` for an error: that of a function or class, or the type of an object."""
     own = getattr(counter, "__qualname__", None)
     return own if isinstance(own, str) else type(counter).__name__
 
@@ -198,14 +198,14 @@ _FRAME = 3
 """Tokens that a provider puts around each message."""
 
 _PIECE = 100_000
-"""How many characters are given to the tokenizer at once: the ids of one piece are all that is held in memory."""
+"""How many characters are passed to the tokenizer at once, to bound the memory for token ids."""
 
 
 class ExactCounter(WordCounter):
-    """Counts with the tokenizer of a model family, `o200k_base` (OpenAI's since GPT-4o) if no other is named.
+    """Counts with the tokenizer of a model family; the default is `o200k_base` (OpenAI's since GPT-4o).
 
-    Needs `pip install 'splintr-rs>=0.22'`. Text that spells a special token is counted as the text it is. What no
-    tokenizer can tell stays an estimate: three tokens around each message, and media.
+    Needs `pip install 'splintr-rs>=0.22'`. Text that spells a special token is counted as plain text. What no
+    tokenizer knows is still estimated: three tokens around each message, and media.
 
     >>> counter = ExactCounter()
     >>> counter.count_text("hello world"), counter.count({"role": "user", "content": "hello world"})
@@ -228,7 +228,7 @@ class ExactCounter(WordCounter):
         self._encode: Any = tokenizer.encode_ordinary
 
     def count_words(self, words: Words) -> int:
-        """Return the tokens of each text, those around the message, and what media count.
+        """Return the tokens of the texts, those around the message, and those of the media.
 
         >>> ExactCounter("cl100k_base").count_words(Words(("user", "hello world")))
         6
@@ -237,7 +237,7 @@ class ExactCounter(WordCounter):
         return sum(map(self.count_text, texts)) + _FRAME + MEDIA_TOKENS * media
 
     def count_text(self, text: str) -> int:
-        """Return how many tokens `text` is.
+        """Return how many tokens `text` has.
 
         >>> ExactCounter().count_text("<|endoftext|>")
         7
@@ -247,7 +247,7 @@ class ExactCounter(WordCounter):
     def _tokens(self, text: str) -> int:
         try:
             return len(self._encode(text))
-        except UnicodeEncodeError:  # half a surrogate pair, which no provider could be sent
+        except UnicodeEncodeError:  # a lone surrogate, which cannot be sent anyway
             return len(self._encode(text.encode(errors="replace").decode()))
 
     def __repr__(self) -> str:
@@ -255,7 +255,7 @@ class ExactCounter(WordCounter):
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Yield `text` in pieces, cut at white space if there is any: tokens do not reach across the start of a word."""
+    """Yield `text` in pieces, cut at white space if there is any: a token never spans the start of a word."""
     start = 0
     while start < len(text):
         end = start + _PIECE
@@ -268,20 +268,20 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 class _Counted(NamedTuple):
-    """A message that was counted. It is held, so that its identity stays its own."""
+    """A message that was counted. It is referenced here so that no other object gets its `id()`."""
 
     message: Any
     tokens: int
     is_reply: bool = False
     reported: int = 0
-    """What the provider reported with it, all input and output; 0 if it did not."""
+    """All input and output that the provider reported with it; 0 if it reported none."""
 
 
 class Tally:
-    """Counts one history after another, each message once: what was counted is known by its identity.
+    """Counts one history after another, but each message only once: a counted message is known by its identity.
 
-    Make one for each run, and do not share it. A history that grew out of the one before (`History.follows`) costs no
-    more than what is new in it, whatever its length. What a history no longer holds is forgotten.
+    Make one for each run, and do not share it. For a history that extends the previous one (`History.follows`), only
+    the new messages are looked at. Messages that a history no longer holds are forgotten.
 
     >>> from suture.messages import History, Message
     >>> tally = Tally("message", CharacterCounter())
@@ -303,11 +303,11 @@ class Tally:
         self._known: dict[int, _Counted] = {}
         """The messages of the last history."""
         self._loose: dict[int, _Counted] = {}
-        """Messages that were counted and may stand in the next history."""
+        """Messages that were counted and may be in the next history."""
         self._tokens = self._reported = self._behind_report = 0
-        """Of all messages; what was reported with the last reply that carries a report; of what stands behind that."""
+        """Tokens of all messages; those reported with the last reply that has a report; those of messages after it."""
         self._behind_reply: int | None = None
-        """The estimate of what stands behind the last reply; `None` before the first."""
+        """The estimate for the messages after the last reply; `None` before the first reply."""
         self._last: History[Any] | None = None
         self._tools: tuple[Any, ...] = ()
         self._instruction = ""
@@ -322,9 +322,9 @@ class Tally:
     ) -> int:
         """Return how many tokens `history` has, together with the tools and the instruction sent along.
 
-        With a `UsageCounter`, `usage` is what the provider reported with the last reply. It covers the tools and all up
-        to that reply; what stands behind is estimated. Without it, the last reply that carries a report is used, and
-        without any, all is estimated.
+        With a `UsageCounter`, `usage` is what the provider reported with the last reply. It covers the tools and the
+        messages up to that reply; those after it are estimated. Without `usage`, the last reply that carries a report
+        is used; without any report, everything is estimated.
 
         >>> from suture.messages import Message, ToolInfo
         >>> Tally("message", CharacterCounter()).total([Message.user("hi")], [ToolInfo("search", "Search the docs.")])
@@ -347,7 +347,7 @@ class Tally:
         return self._tokens + self.of_rest(tool_infos, instruction)
 
     def of(self, message: Any) -> int:
-        """Return how many tokens `message` has, also if it is in no history yet.
+        """Return how many tokens `message` has, even if it is not in a history yet.
 
         >>> Tally("openai-chat", CharacterCounter()).of({"role": "user", "content": "x" * 400})
         101
@@ -355,7 +355,7 @@ class Tally:
         return self._counted(message).tokens
 
     def of_rest(self, tool_infos: Sequence[ToolInfo], instruction: str = "") -> int:
-        """Return how many tokens are sent beside the messages; what was counted last is not counted again.
+        """Return how many tokens are sent besides the messages; the same arguments as last time are not counted again.
 
         >>> Tally("message", CharacterCounter()).of_rest((), "Answer briefly.")
         3
@@ -369,7 +369,7 @@ class Tally:
         return self._tool_tokens + self._instruction_tokens
 
     def _add(self, messages: Iterable[Any], *, anew: bool = False) -> None:
-        """Add messages, or take another history. Nothing has changed if one of them cannot be counted."""
+        """Add messages, or (`anew`) replace them. If one of them cannot be counted, nothing changes."""
         counted = [self._counted(message) for message in messages]
         if anew:
             self._known, self._behind_reply = {}, None
@@ -397,14 +397,14 @@ class Tally:
 
 
 def _reported(usage: TokenUsage | None) -> int:
-    """Return all input and output that was reported; `prompt_tokens` has what was cached in it."""
+    """Return all input and output that was reported; `prompt_tokens` includes what was cached."""
     if usage is None:
         return 0
     return usage.prompt_tokens + usage.completion_tokens or usage.total_tokens
 
 
 def _tool_text(info: Any) -> str:
-    """Return what a model is told of a tool, as compact JSON; what else is attached to it is not sent."""
+    """Return what a model sees of a tool, as compact JSON; `extra` is not sent."""
     if not isinstance(info, ToolInfo):
         return argument_json(info)
     said = {"name": info.name, "description": info.description, "parameters": info.parameters}
@@ -412,28 +412,28 @@ def _tool_text(info: Any) -> str:
 
 
 def _text_tokens(counter: Any, texts: Sequence[str]) -> int:
-    """Return what texts count; four characters a token, if the counter knows only messages."""
+    """Return the tokens of texts; four characters per token if the counter only counts messages."""
     if isinstance(counter, CharacterCounter) or not hasattr(counter, "count_text"):
         return sum(map(len, texts)) // 4
     return sum([_checked(counter, partial(counter.count_text, text)) for text in texts])
 
 
 def _checked(counter: Any, count: Callable[[], Any]) -> int:
-    """Return what `count` gives; refuse what is no number of tokens."""
+    """Return the result of `count`; refuse anything that is not a number of tokens."""
     try:
         tokens = count()
     except InputError:
-        raise  # it is the message that is wrong, and this says how
+        raise  # the message is at fault, and the error says how
     except Exception as error:
         raise ConfigError(f"the token counter {_name_of(counter)} failed: {type(error).__name__}: {error}") from error
     return check_count(counter, tokens)
 
 
 def check_count(counter: Any, tokens: Any) -> int:
-    """Return what `counter` gave; refuse what is no number of tokens."""
+    """Return `tokens`, which `counter` gave; refuse anything that is not a number of tokens."""
     if type(tokens) is int and tokens >= 0:
         return tokens
     given = repr(tokens) if tokens is None or isinstance(tokens, int | float | str) else f"a {type(tokens).__name__}"
     if isinstance(tokens, CoroutineType):
-        tokens.close()  # nobody will await it
+        tokens.close()  # it will never be awaited
     raise ConfigError(f"the token counter {_name_of(counter)} gave {given}; expected an integer, 0 or more")

@@ -1,8 +1,8 @@
-"""The command line: `suture check`, `repair`, `reduce`, `convert` and `chat`, and what shows a history to a person.
+"""The command line: a module for each command or group of commands, and what they share.
 
-A command reads conversations one by one (`files`), hands each to the engine, and lets a screen or an output (`output`)
-have what came of it. Nothing here knows how a history is repaired or reduced. All but `chat` need the standard library
-only; with `rich` installed, what is shown on a terminal is nicer.
+A command reads conversations one by one (`files`), hands each to the engine, and passes the result to a screen or an
+output (`output`). Nothing here knows how a history is repaired or reduced. `chat`, `worker`, `proxy` and `run` need
+extra packages; with `rich` installed, terminals get colours and tables.
 """
 
 from suture.cli.main import main

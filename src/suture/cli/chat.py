@@ -1,4 +1,4 @@
-"""`suture chat`: an agent in the terminal. Ctrl-C stops its turn, not the program, and the conversation goes on.
+"""`suture chat`: an agent in the terminal. Ctrl-C stops the agent's turn, not the program.
 
 On a terminal the exit status is 0. Through a pipe it is the last turn's: 0, 1 if it failed, 130 if it was stopped.
 """
@@ -42,13 +42,13 @@ _PROMPT, _MORE = "you> ", "...> "
 _FAILED, _STOPPED = 1, 128 + signal.SIGINT
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 _LONGEST_ERROR, _QUOTED = 400, 60
-_PATIENCE = 5.0
-"""How many seconds a turn, or what a tool began, has to end when the program ends."""
-_A_MOMENT = 0.5
+_GRACE_PERIOD = 5.0
+"""How many seconds a turn, or a task that a tool started, has to end when the program ends."""
+_REMINDER_DELAY = 0.5
 
 
 def run(asked: Namespace) -> int:
-    """Talk until there is nothing more to say."""
+    """Read messages and answer them until the input ends."""
     with ExitStack() as stack:
         chat = _Chat(asked, stack)
         status = chat.go()
@@ -67,7 +67,7 @@ class _Lines:
 
     def __init__(self, loop: asyncio.Runner) -> None:
         stream: Any = sys.stdin
-        if stream is None:  # so it is, where a shell closed it
+        if stream is None:  # a shell can close it
             raise Refusal("is closed", "standard input")
         self._loop, self._presses = loop, 0
         self.is_typed = is_terminal(stream)
@@ -77,7 +77,7 @@ class _Lines:
         self._session, self._answers = PromptSession[str](**streams), PromptSession[str](**streams)
 
     def next(self) -> str | None:
-        """Return the next message; `None` at the end, `""` after a Ctrl-C. Raise `UnicodeError` for what is no text."""
+        """Return the next message; `None` at the end, `""` after a Ctrl-C. Raise `UnicodeError` if it is not UTF-8."""
         lines: list[str] = []
         while True:
             try:
@@ -94,7 +94,7 @@ class _Lines:
             lines.append(line[:-1])
 
     async def ask(self, prompt: str) -> str:
-        """Return what somebody answers in the middle of a turn; nothing after Ctrl-C, Ctrl-D, or what is no text."""
+        """Return the user's answer in the middle of a turn; `""` after Ctrl-C, Ctrl-D, or input that is not UTF-8."""
         try:
             said = await self._answers.prompt_async(prompt)
             said.encode()
@@ -107,14 +107,14 @@ class _Lines:
             data = sys.stdin.buffer.readline()
             return data.decode().rstrip("\r\n") if data else None
         try:
-            line = self._loop.run(self._session.prompt_async(prompt))  # what tools began goes on meanwhile
+            line = self._loop.run(self._session.prompt_async(prompt))  # tasks that tools started go on meanwhile
         except EOFError:
             return None
-        line.encode()  # what a terminal sends that is no UTF-8 is let through as surrogates
+        line.encode()  # bytes that are not UTF-8 arrive as surrogates
         return line
 
     def _clear(self, *, is_empty: bool) -> str | None:
-        """Begin anew after a Ctrl-C; the second in a row with nothing typed is the end."""
+        """Drop the lines typed so far after a Ctrl-C; a second one in a row, with nothing typed, ends the chat."""
         is_empty = is_empty and not self._session.default_buffer.text
         self._presses = self._presses + 1 if is_empty else 0
         if self._presses == 1:
@@ -126,28 +126,28 @@ class _Lines:
 
 
 class _Show:
-    """Writes words as they come, and lines about what happens beside: in a pipe, to standard error."""
+    """Writes the reply as it streams, and notes about what else happens: to standard error, if output is a pipe."""
 
     def __init__(self) -> None:
         self._out: TextIO | None = sys.stdout
         self._console = Console(highlight=False, markup=False, emoji=False) if is_terminal(self._out) else None
-        self._waiting = self._console.status(Text("thinking", "dim")) if self._console is not None else None
-        self._begun: set[str] = set()
+        self._spinner = self._console.status(Text("thinking", "dim")) if self._console is not None else None
+        self._shown_calls: set[str] = set()
         self._in_line = False
         self._newlines = IncrementalNewlineDecoder(None, translate=True)
         self._streamed = ""
 
     def begin(self) -> None:
         """Begin a turn."""
-        self._begun.clear()
+        self._shown_calls.clear()
 
     def rest(self) -> None:
-        """Take away what shows that something goes on."""
-        if self._waiting is not None:
-            self._waiting.stop()
+        """Remove the spinner."""
+        if self._spinner is not None:
+            self._spinner.stop()
 
     def event(self, event: events.AnyEvent) -> None:
-        """Show what an event says, if it is of interest to somebody who waits for an answer."""
+        """Show an event, if it matters to somebody who waits for an answer."""
         self.rest()
         outermost = len(event.run_path) < 2
         indent = "  " * len(event.run_path)
@@ -157,10 +157,10 @@ class _Show:
                 self.say(event.text)
             case events.MessageFinished() if outermost:
                 self._finish(event)
-            case events.ModelStarted() if outermost and self._waiting is not None:
-                self._waiting.start()
-            case events.ToolStarted() if event.call_id not in self._begun:
-                self._begun.add(event.call_id)  # one that waited for approval starts again
+            case events.ModelStarted() if outermost and self._spinner is not None:
+                self._spinner.start()
+            case events.ToolStarted() if event.call_id not in self._shown_calls:
+                self._shown_calls.add(event.call_id)  # a call that waited for approval starts again
                 self.note(f"-> {event.name} {event.arguments}", indent)
             case events.ToolFinished():
                 self.note(f"<- {event.name}{' failed:' if event.result.is_error else ''} {event.text}", indent)
@@ -172,26 +172,26 @@ class _Show:
                 pass
 
     def say(self, text: str, *, is_last: bool = False) -> None:
-        """Write words; a line may go on, unless they are the last."""
+        """Write a piece of the reply; `is_last` flushes a trailing carriage return."""
         text = self._newlines.decode(text, is_last)
         if text:
             _write(self._out, visible_lines(replace_surrogates(text)))
             self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """Let what follows begin in a line of its own."""
+        """Make sure that the next output begins on a new line."""
         self.say("", is_last=True)
         if self._in_line:
             _write(self._out, "\n")
             self._in_line = False
 
     def note(self, text: str, indent: str = "  ") -> None:
-        """Write one line, shortened to what fits."""
+        """Write one line, shortened to the width of the terminal."""
         self.end_line()
         self._write_note(f"{indent}{shorten_line(text, _width(indent))}")
 
     def question(self, text: str, indent: str = "  ") -> None:
-        """Write all of a text that somebody is to decide about, in as many lines as it takes, each indented."""
+        """Write the whole of a text that the user has to decide about, indented and in as many lines as it takes."""
         self.end_line()
         width = _width(indent)
         for line in map(visible, text.split("\n")):
@@ -218,7 +218,7 @@ def _width(indent: str) -> int:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    if stream is not None:  # it is none where a shell closed it
+    if stream is not None:  # a shell can close it
         stream.write(text)
         stream.flush()
 
@@ -245,7 +245,7 @@ class _Chat:
         self._options = {} if asked.max_reply is None else {"max_tokens": asked.max_reply}
         self._show = _Show()
         self._stops: list[asyncio.Task[Any]] = []
-        self._leaves_with = self._status = 0
+        self._signal_status = self._status = 0
         if self._lines.is_typed:
             parts = [asked.model, plural(len(tools), "tool")]
             if self._talk.path is not None:
@@ -264,26 +264,24 @@ class _Chat:
                 return 0 if self._lines.is_typed else self._status
             try:
                 if said.startswith("/") and not said.startswith("//"):
-                    self._obey(said)
+                    self._run_command(said)
                 elif said.strip():
                     self._runner.run(self._answer(said[1:] if said.startswith("//") else said))
             except Refusal as refusal:
                 self._fail(str(refusal))
-            if self._leaves_with:
-                return self._leaves_with
+            if self._signal_status:
+                return self._signal_status
 
     def end(self, status: int) -> None:
-        """End what tools began; leave without what does not end in time."""
+        """Cancel the tasks that tools started, and leave without those that do not end in time."""
         left = asyncio.all_tasks(self._loop)
         for task in left:
             task.cancel()
         if left and self._runner.run(_wait(left)):
             self._leave(status)
 
-    # Whatever the agent is asked stands in these two.
-
     async def _answer(self, said: str) -> None:
-        """Let the agent answer, and ask back as often as it wants to know something."""
+        """Let the agent answer, and ask the user whenever it interrupts."""
         history = [*self._talk.messages, self._talk.wire.user(said)]
         checkpoint = os.urandom(8).hex()
         run = self._agent.stream(history, checkpoint_id=checkpoint, options=self._options)
@@ -304,17 +302,17 @@ class _Chat:
             self._fail(f"{describe_error(result.error)}{hint}")
 
     async def _watch(self, run: Run[Any]) -> RunResult[Any] | None:
-        """Show a run to its end and keep what came of it. Nothing interrupts this; a signal asks for the end."""
+        """Show a run to its end and keep its messages. A signal cancels the run; it never interrupts this method."""
         self._stops.clear()
         try:
-            with self._signals_to(run.cancel):
+            with self._cancel_on_signals(run.cancel):
                 try:
                     async with run:
                         async for event in run:
                             self._show.event(event)
                 except Exception as error:
                     if run.final_result is None or run.final_result.error is not error:
-                        raise  # it could not be shown
+                        raise  # showing it failed, not the run
                 await asyncio.gather(*self._stops)
         finally:
             self._show.rest()
@@ -330,7 +328,7 @@ class _Chat:
             self._fail(str(refusal))
 
     async def _ask(self, asked: events.Interrupt) -> Any:
-        """Return what somebody answers to a tool that asks; only a yes is one."""
+        """Ask the user what an interrupt asks; a tool is approved only by "y" or "yes"."""
         info = asked.info
         approves = isinstance(info, dict) and {"tool", "arguments"} <= info.keys()
         if not self._lines.is_typed:
@@ -347,19 +345,19 @@ class _Chat:
         self._show.end_line()
         complain(f"suture: {shorten_line(text, _LONGEST_ERROR)}")
 
-    # --- signals: the first asks the turn to stop, the second leaves --------------------------------
+    # --- signals: the first cancels the turn, a second Ctrl-C leaves --------------------------------
 
     @contextmanager
-    def _signals_to(self, cancel: Callable[[], Any]) -> Generator[None]:
-        """Let signals ask for the end of the turn, and raise nothing in the middle of it.
+    def _cancel_on_signals(self, cancel: Callable[[], Any]) -> Generator[None]:
+        """Let signals cancel the turn instead of raising in the middle of it.
 
-        They are taken here and not by the event loop: a tool may block that, and must not hold the terminal.
+        The event loop does not handle them, because a tool that blocks it must not hold the terminal.
         """
 
         def stop() -> None:
             if not self._stops:
                 self._stops.append(asyncio.ensure_future(cancel()))
-                self._loop.call_later(_A_MOMENT, remind)
+                self._loop.call_later(_REMINDER_DELAY, remind)
 
         def remind() -> None:
             if not all(task.done() for task in self._stops):
@@ -368,8 +366,8 @@ class _Chat:
 
         def take(number: int, _: object) -> None:
             if number != signal.SIGINT:
-                self._leaves_with = 128 + number
-                timer = Timer(_PATIENCE, self._leave, [self._leaves_with])
+                self._signal_status = 128 + number
+                timer = Timer(_GRACE_PERIOD, self._leave, [self._signal_status])
                 timer.daemon = True
                 timer.start()
             elif asked:
@@ -397,9 +395,9 @@ class _Chat:
             shutil.rmtree(self._scratch, ignore_errors=True)
         os._exit(status)
 
-    # --- commands: nothing of them is sent to the model ---------------------------------------------
+    # --- commands: none of this is sent to the model ------------------------------------------------
 
-    def _obey(self, line: str) -> None:
+    def _run_command(self, line: str) -> None:
         name, *rest = line.split()
         screen = Screen(sys.stdout)
         if name not in _COMMANDS:
@@ -454,6 +452,6 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[_Chat, Screen], Any]]] = {
 
 
 async def _wait(tasks: set[asyncio.Task[Any]]) -> bool:
-    """Wait for tasks, not for ever; return whether some still run."""
-    _, running = await asyncio.wait(tasks, timeout=_PATIENCE)
+    """Wait for tasks, but not for ever; return whether some still run."""
+    _, running = await asyncio.wait(tasks, timeout=_GRACE_PERIOD)
     return bool(running)

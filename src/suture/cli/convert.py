@@ -1,7 +1,7 @@
-"""`suture convert`: write a history as another provider, or Suture itself, has it. Nothing is repaired.
+"""`suture convert`: write a history in the form of another provider, or in Suture's own. Nothing is repaired.
 
-What the other form cannot hold is named on standard error, and in the file that `--losses` names. Exit status 0, or
-1 if something could not cross.
+What the other form cannot hold is listed on standard error, and in the file that `--losses` names. The exit status is
+0, or 1 if something was lost.
 """
 
 from argparse import Namespace
@@ -19,12 +19,12 @@ from suture.errors import ConfigError, InputError
 from suture.messages import SCHEMA_VERSION, AgenticMessage, message_to_dict
 from suture.wires import recognise
 
-_SHOWN = 20
-"""How many losses of one file are told to a person."""
+_MOST_SHOWN = 20
+"""How many losses of one file are listed on standard error."""
 
 
 class _Read(NamedTuple):
-    """What a conversation says, what of it is not read, and whether it is a whole request."""
+    """A conversation as a request, what was not read of it, and whether it is a whole request."""
 
     request: Request
     losses: tuple[Loss, ...] = ()
@@ -53,25 +53,25 @@ def run(asked: Namespace) -> int:
                 report.write(msgspec.json.encode({"line": each.line, "losses": losses}) + b"\n")
         outputs.publish()
     named = [(each.title, loss) for each, losses in lost for loss in losses]
-    for title, loss in named[:_SHOWN]:
+    for title, loss in named[:_MOST_SHOWN]:
         where = f"{source.name}, {title}" if title else source.name
         complain(visible(f"suture: {where}: lost: {loss}"))
-    if len(named) > _SHOWN:
-        complain(f"suture: and {len(named) - _SHOWN} more; --losses FILE has them all")
+    if len(named) > _MOST_SHOWN:
+        complain(f"suture: and {len(named) - _MOST_SHOWN} more; --losses FILE has them all")
     return 1 if lost else 0
 
 
 def _convert(conversation: Conversation, asked: Namespace) -> Encoded:
-    """Return a conversation in its new form: a list, or an object where there is more to say than messages."""
+    """Return a conversation in its new form: a list of messages, or an object if there is more than messages."""
     read = _read(conversation, asked.wire)
     request, lost = read.request, read.losses
     if asked.to not in CODECS:
         made = _encode_native(request, asked.to, whole=conversation.holder is not None)
     elif read.whole:
-        if read.wire != asked.to:  # without the settings, and the model, that only its own provider knows
+        if read.wire != asked.to:  # drop the model and the settings that only the old provider knows
             own = [name for name in request.options if name not in (*OPTIONS, "stream")]
             kept = {name: value for name, value in request.options.items() if name not in own}
-            request, lost = replace(request, options=kept), (*lost, *_lose(own))
+            request, lost = replace(request, options=kept), (*lost, *_option_losses(own))
         made = get_codec(asked.to).encode_request(request)
     else:
         made = _encode_messages(request, asked.to)
@@ -79,17 +79,17 @@ def _convert(conversation: Conversation, asked: Namespace) -> Encoded:
 
 
 def _encode_native(request: Request, wire: str, *, whole: bool) -> Encoded:
-    """Return the messages of a request; of what else it said, the instruction is one of them, the rest is lost."""
+    """Return the messages of a request, the instruction as the first of them; tools and options are lost."""
     system = [AgenticMessage.system(request.instruction)] if request.instruction else []
     made = encode([*system, *request.messages], wire)
     tools = [Loss(Lost.TOOL, f"tool {info.name}") for info in request.tools]
     plain = [message_to_dict(message) for message in made.messages]
     payload = {"schema": SCHEMA_VERSION, "messages": plain} if whole else plain
-    return Encoded(payload, (*made.losses, *tools, *_lose(request.options)))
+    return Encoded(payload, (*made.losses, *tools, *_option_losses(request.options)))
 
 
 def _encode_messages(request: Request, wire: str) -> Encoded:
-    """Return the list of messages; in an object with the system messages where the list can have none."""
+    """Return the list of messages, or an object if the wire keeps system messages outside the list."""
     codec = get_codec(wire)
     if not codec.leading_system(request.messages):
         return codec.encode_messages(request.messages)
@@ -99,17 +99,17 @@ def _encode_messages(request: Request, wire: str) -> Encoded:
 
 
 def _holds_messages(wire: str, key: str) -> bool:
-    """Return whether a request of a wire has its messages under a key."""
+    """Return whether requests of this wire have their messages under this key."""
     return wire in CODECS and get_codec(wire).messages_field == key
 
 
 def _read(conversation: Conversation, wire: str | None) -> _Read:
-    """Return what a conversation says: on any of the wires that it may be of, if it is the same on all."""
+    """Read a conversation; if it may be of several wires, all must read the same from it."""
     taken, wire = conversation.take(wire)
     if wire is not None:
         return _read_as(conversation, taken, wire)
     names = recognise(conversation.stored)
-    # The field that holds the messages tells, too.
+    # The field that holds the messages is a hint, too.
     candidates = [name for name in names if _holds_messages(name, conversation.key)] or names
     if "schema" in (conversation.holder or {}) and "message" in names:
         candidates = ["message"]
@@ -128,15 +128,15 @@ def _read(conversation: Conversation, wire: str | None) -> _Read:
 
 
 def _read_as(conversation: Conversation, taken: Sequence[Any], wire: str) -> _Read:
-    """Return what a conversation says on a wire: a whole request if it is one of that wire, else its messages alone."""
+    """Read a conversation on one wire: as a whole request if it is one of that wire, else its messages alone."""
     holder, key = conversation.holder or {}, conversation.key
     if _holds_messages(wire, key):
         strange = [name for name in HOLDERS if name != key and name in holder]
         body = {name: value for name, value in holder.items() if name not in strange}
-        return _Read(get_codec(wire).decode_request(body), _lose(strange), whole=True, wire=wire)
+        return _Read(get_codec(wire).decode_request(body), _option_losses(strange), whole=True, wire=wire)
     kept = {key, "schema"} if wire not in CODECS else {key}
-    return _Read(Request(decode(taken, wire)), _lose(name for name in holder if name not in kept))
+    return _Read(Request(decode(taken, wire)), _option_losses(name for name in holder if name not in kept))
 
 
-def _lose(names: Iterable[str]) -> tuple[Loss, ...]:
+def _option_losses(names: Iterable[str]) -> tuple[Loss, ...]:
     return tuple(Loss(Lost.OPTION, name) for name in names)

@@ -1,6 +1,6 @@
 """`suture doctor`: reads the sessions that coding agents left on this machine, and says what is broken in them.
 
-Nothing that is read is ever opened for writing. With `--fix` a repaired copy is written beside the original.
+The originals are never opened for writing. With `--fix` a repaired copy is written beside each broken one.
 """
 
 import json
@@ -40,7 +40,7 @@ from suture.repair import Cause, Finding, Repaired, Report, placeholder_text, re
 from suture.wires.fields import is_map
 
 SUFFIX = ".repaired"
-"""What the name of a copy ends in: no agent takes it for a session."""
+"""The ending of a copy's name, so that no agent takes it for a session."""
 _TORN = Finding(
     index=0,
     problem="torn-line",
@@ -52,7 +52,7 @@ _TORN = Finding(
 
 
 class Examined(NamedTuple):
-    """A session that was looked at."""
+    """A session that was examined."""
 
     path: Path
     agent: str
@@ -63,7 +63,7 @@ class Examined(NamedTuple):
 
 
 def run(asked: Namespace) -> int:
-    """Examine the sessions that were named, or all that are found; return 1 where something is broken."""
+    """Examine the sessions that were named, or all that are found; return 1 if something is broken."""
     count = broken = 0
     copies: dict[Path, Path] = {}
     with Outputs() as outputs:
@@ -79,9 +79,9 @@ def run(asked: Namespace) -> int:
                     copies[found.path] = _write_beside(found.path, found.write)
                 copy = copies.get(found.path)
                 if asked.json:
-                    told = {"file": str(found.path), "agent": found.agent, "session": found.title}
-                    told |= {"copy": str(copy)} if copy else {}
-                    output.write(visible_json({**told, "report": found.report.to_dict()}).encode() + b"\n")
+                    entry = {"file": str(found.path), "agent": found.agent, "session": found.title}
+                    entry |= {"copy": str(copy)} if copy else {}
+                    output.write(visible_json({**entry, "report": found.report.to_dict()}).encode() + b"\n")
                 elif not found.report.acceptable:
                     screen.report(found.report, f"{found.path} ({found.agent}{found.title and f' {found.title}'})")
                     if copy:
@@ -99,10 +99,10 @@ def run(asked: Namespace) -> int:
 
 
 def _find(paths: Sequence[str]) -> Iterator[Path]:
-    """Yield the files that were named, those in folders that were, and without a name those of all known agents."""
+    """Yield the named files and those in the named folders; without names, the files of all known agents."""
     for name in paths:
         path = Path(name)
-        if os.path.isdir(path):  # noqa: PTH112 - what cannot be looked at is told when it is read
+        if os.path.isdir(path):  # noqa: PTH112 - a bad path is reported when it is opened
             folders = {
                 part.parent for part in path.rglob("part") if path == part.parent or part.parent.suffix != SUFFIX
             }
@@ -115,7 +115,7 @@ def _find(paths: Sequence[str]) -> Iterator[Path]:
             yield from sorted(known.folder.glob(known.pattern))
         data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "opencode"
         databases = sorted(data.glob("opencode*.db"))
-        yield from databases or data.glob("storage")  # what a database was made of is not read any more
+        yield from databases or data.glob("storage")  # opencode ignores the folder once it has a database
 
 
 def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
@@ -145,7 +145,7 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
 
 @contextmanager
 def _refused(agent: str, path: Path) -> Generator[None]:
-    """Turn what is raised inside the block by a record that has not the form which an agent writes into a `Refusal`."""
+    """Turn the errors of a record that is not in the agent's form into a `Refusal`."""
     try:
         yield
     except InputError as error:
@@ -157,7 +157,7 @@ def _refused(agent: str, path: Path) -> Generator[None]:
 def _encode(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a character: an escape, as the agent wrote it
+    except UnicodeEncodeError:  # half a surrogate pair: `json` writes it as an escape, as the agent did
         return json.dumps(value).encode()
 
 
@@ -171,7 +171,7 @@ class _File:
         self._known, self._data, self._lines, self._members = known, data, lines, known.select(lines)
 
     def repair(self, language: str | None) -> tuple[Report, bytes | None]:
-        """Return what is broken in it, and the file as it should be, if that is another."""
+        """Return what is broken, and the bytes of the repaired file if that differs."""
         known, members = self._known, self._members
         options: dict[str, Any] = {"wire": known.wire, "profile": known.profile, "language": language}
         fixed: Repaired[Any] = repair([member.message for member in members], cause=Cause.UNKNOWN, **options)
@@ -185,7 +185,7 @@ class _File:
         return report, (self._append if numbered else self._rewrite)(fixed.messages)
 
     def _rewrite(self, repaired: Sequence[Any]) -> bytes:
-        """Return the file with a repaired conversation; every line that is not concerned is as it was."""
+        """Return the file with the repaired conversation; all other lines stay as they were."""
         known, members, left = self._known, self._members, {id(message) for message in repaired}
         stood = {id(member.message): member.line for member in members}
         gone = [member for member in members if id(member.message) not in left and member.line is not None]
@@ -193,7 +193,7 @@ class _File:
         written: list[Line] = []
         like = next((member.line for member in members if member.line is not None), self._lines[0])
         for count, message in enumerate(repaired):
-            line = stood.get(id(message)) or _replaced(gone, message)
+            line = stood.get(id(message)) or _replace_line(gone, message)
             if line is None and id(message) not in stood:
                 seed = f"{like.record.get(known.links[0])} {count}" if known.links else str(count)
                 line = Line(0, known.dress(message, like.record, make_identity(seed)))
@@ -207,7 +207,7 @@ class _File:
         return b"".join([(_encode(row.record) if row.raw is None else row.raw) + b"\n" for row in rows])
 
     def _relink(self, links: tuple[str, ...], members: set[Line | None], written: list[Line]) -> None:
-        """Give the lines that were put in, moved or left out their place in the chain of parents."""
+        """Fix the chain of parents after lines were added, moved or removed."""
         own, parent = links
         path = path_to_leaf(self._lines, links, next((line for line in reversed(self._lines) if line in members), None))
         beside = {*self._lines} - {*path}  # another branch stays as it is
@@ -219,9 +219,9 @@ class _File:
             before = line.record.get(own)
 
     def _append(self, repaired: Sequence[Any]) -> bytes:
-        """Return the file with a repaired conversation in which no line has moved: what is new in it is at the end.
+        """Return the file with the repaired conversation: no line moves, and new ones come at the end.
 
-        Codex numbers these lines, and keeps elsewhere how many bytes it has read: one more in between, and it gives up.
+        Codex numbers these lines, and keeps elsewhere how many bytes it has read: a byte more in between breaks it.
         """
         rows, left = self._data.split(b"\n"), {id(message) for message in repaired}
         gone = {member.line for member in self._members if id(member.message) not in left}
@@ -235,8 +235,8 @@ class _File:
         return b"\n".join([b"\n".join(rows).removesuffix(b"\n"), *added, b""])
 
 
-def _replaced(gone: list[Member], message: Any) -> Line | None:
-    """Return the line of the model's message that was changed into another one, with that in its place."""
+def _replace_line(gone: list[Member], message: Any) -> Line | None:
+    """Put a changed message of the model into the line of the message that it replaces, and return that line."""
     for member in gone:
         line = member.line
         field = next((name for name in ("payload", "message") if line and line.record.get(name) is member.message), "")
@@ -248,14 +248,14 @@ def _replaced(gone: list[Member], message: Any) -> Line | None:
 
 
 def _write_beside(path: Path, write: Callable[[Path], object]) -> Path:
-    """Write a copy beside a file or a folder, and return its path; never over another."""
+    """Write a copy beside a file or a folder, and return its path. An older copy is never overwritten."""
     copy = path.with_name(path.name + SUFFIX)
     try:
         write(copy)
     except FileExistsError:
         raise Refusal("already exists; move it away first", str(copy)) from None
     except (OSError, sqlite3.Error) as error:
-        shutil.rmtree(copy, ignore_errors=True)  # half a copy is none
+        shutil.rmtree(copy, ignore_errors=True)  # leave no half-written copy
         with suppress(OSError):
             copy.unlink()
         with refusing(str(copy), verb="written"):
@@ -270,8 +270,8 @@ def _write_file(path: Path, data: bytes) -> None:
 
 
 # --- opencode -------------------------------------------------------------------------------------
-# A call and its result are one part, so there is one thing that can be wrong: a call that never ended. The parts are
-# rows of a database; before release 1.2 each was a file.
+# A call and its result are one part, so only two things can be wrong: a call that never ended, and a torn part. The
+# parts are rows of a database; before release 1.2 each was a file.
 
 
 class _Part(NamedTuple):
@@ -279,7 +279,7 @@ class _Part(NamedTuple):
     """The row's id, or the file's path."""
     session: str
     value: Any
-    """What it holds; nothing if that cannot be read."""
+    """What it holds; `None` if that cannot be read."""
 
 
 def _examine_parts(
@@ -288,8 +288,8 @@ def _examine_parts(
     copy: Callable[[Path, Mapping[Any, bytes | None], Path], object],
     language: str | None,
 ) -> Iterator[Examined]:
-    """Yield the sessions that parts are of; `copy` writes them all, some parts changed or left out."""
-    spoken = resolve_language(language)
+    """Yield the sessions that these parts belong to; `copy` writes all of them, with the changes."""
+    lang = resolve_language(language)
     sessions: dict[str, list[Finding]] = {}
     changes: dict[Any, bytes | None] = {}
     places = Counter[str]()
@@ -307,7 +307,7 @@ def _examine_parts(
             found = Finding(index=place, problem="dangling", call_id=call_id, name=name, done="answered: unknown")
             findings.append(found.cite(rule))
             times: Any = state.get("time") or {}
-            ended: dict[str, Any] = {"status": "error", "error": placeholder_text(Cause.UNKNOWN, name, call_id, spoken)}
+            ended: dict[str, Any] = {"status": "error", "error": placeholder_text(Cause.UNKNOWN, name, call_id, lang)}
             start = times.get("start", 0)
             ended |= {"input": state.get("input", {}), "time": {"start": start, "end": start}}
             changes[part.key] = _encode({**part.value, "state": ended})
@@ -317,7 +317,7 @@ def _examine_parts(
 
 
 def _read(data: bytes | str) -> Any:
-    """Return what a part holds; nothing if it was torn."""
+    """Return what a part holds; `None` if it is torn."""
     try:
         value: Any = json.loads(data)
     except (ValueError, TypeError):
@@ -326,7 +326,7 @@ def _read(data: bytes | str) -> Any:
 
 
 def _open_database(path: Path) -> sqlite3.Connection:
-    """Open a database to be read; if nothing is waiting to be written into it, without a file beside it."""
+    """Open a database for reading, and make no file beside it if its write-ahead log is empty."""
     log = path.with_name(path.name + "-wal")
     alone = "" if log.exists() and log.stat().st_size else "&immutable=1"
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro{alone}", uri=True)
@@ -354,7 +354,7 @@ def _copy_database(path: Path, changes: Mapping[str, bytes | None], target: Path
 
 
 def _read_storage(folder: Path) -> list[_Part]:
-    """Return what is in the files of a folder: sessions, messages, and the parts of each message."""
+    """Return the messages and the parts in the files of a folder."""
     with refusing(str(folder), verb="read"):
         found = {path: _read(path.read_bytes()) for path in sorted(folder.glob("*/**/*.json"))}
     owners = {path.stem: path.parent.name for path in found if path.stem.startswith("msg_")}

@@ -1,9 +1,9 @@
-"""Files and pipes to conversations, one by one, and a conversation back to bytes in the form it came in.
+"""Reads conversations from files and pipes, one by one, and turns them back into bytes in the form they came in.
 
-**Which form a file has is decided by its first line that is not blank.** If that line by itself is a JSON value, the
-file is JSON Lines: an object with a message's fields (`role`, `type`, `kind` or `parts`) means that every line is a
-message and the whole file one conversation; anything else means that every line is a conversation. If that line is the
-beginning of a JSON value, the file is one document, as pretty-printed JSON is. If it is neither, it is refused there.
+**The first line that is not blank decides the form of a file.** If that line by itself is a JSON value, the file is
+JSON Lines: an object with a message's fields (`role`, `type`, `kind` or `parts`) means that every line is a message
+and the whole file one conversation; anything else means that every line is a conversation. If that line is the
+beginning of a JSON value, the file is one document, such as pretty-printed JSON. If it is neither, it is refused.
 
 A line, and a document, may have at most `max_bytes` bytes; a larger one is refused before it is read whole.
 """
@@ -45,7 +45,7 @@ _NATIVE = ("message", "agentic")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SUFFIXES = (".json", ".jsonl")
 _MANY, _INTERVAL = 100, 0.1
-"""From how many conversations on it is shown how far a file is read, and how many seconds that stays."""
+"""How many conversations are read before progress is shown, and how many seconds pass between two updates."""
 _SIGNS = ("role", "type", "kind", "parts")
 _Numbered: TypeAlias = tuple[int, bytes]
 _decode = msgspec.json.Decoder().decode
@@ -55,7 +55,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Refusal(Exception):
-    """Why a command cannot do its work, and where, from the outside in: the one line that the user sees.
+    """Why a command cannot do its work, and where (outermost place first): the one line that the user sees.
 
     >>> str(Refusal("expected a string", "content").within("log.json", "message 3"))
     'log.json, message 3, content: expected a string'
@@ -67,7 +67,7 @@ class Refusal(Exception):
         self.places = tuple(place for place in places if place)
 
     def within(self, *places: str) -> "Refusal":
-        """Return the same refusal, seen from further outside."""
+        """Return the same refusal with more places around it."""
         return type(self)(self.reason, *places, *self.places)
 
     def __str__(self) -> str:
@@ -79,11 +79,11 @@ class Refusal(Exception):
 
 
 class _CutOff(Refusal):
-    """JSON that ends before it is whole, and so may go on in the next line."""
+    """The JSON ends too early, so it may go on in the next line."""
 
 
 def describe_error(error: BaseException) -> str:
-    """Return what an error says; where it is none of Suture's, with the name of its type.
+    """Return what an error says, with the name of its type unless it is one of Suture's.
 
     >>> describe_error(ValueError("the gauge is broken")), describe_error(SutureError("no such tool"))
     ('ValueError: the gauge is broken', 'no such tool')
@@ -96,7 +96,7 @@ def describe_error(error: BaseException) -> str:
 
 @contextmanager
 def refusing(*places: str, verb: str = "") -> Generator[None]:
-    """Turn what Suture raises inside the block into a `Refusal`, and what the system does: it cannot be read, say."""
+    """Turn Suture's errors inside the block into a `Refusal`, and with a `verb` the system's: "cannot be read"."""
     try:
         yield
     except BrokenPipeError:
@@ -111,7 +111,7 @@ def refusing(*places: str, verb: str = "") -> Generator[None]:
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Return whether somebody looks at `stream`; it is `None` where a shell closed it.
+    """Return whether `stream` is a terminal; it is `None` if a shell closed it.
 
     >>> is_terminal(None)
     False
@@ -120,7 +120,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def complain(line: str) -> None:
-    """Write a line to standard error, if there is one; `print` would take standard output instead."""
+    """Write a line to standard error, if there is one; `print` would fall back to standard output."""
     stream: TextIO | None = sys.stderr
     if stream is not None:
         print(line, file=stream, flush=True)
@@ -133,16 +133,16 @@ def _kind_of(value: object) -> str:
 
 
 # --- JSON -----------------------------------------------------------------------------------------
-# The strict decoder is fast and keeps every number, but it says of a lone surrogate that the input was cut off, and of
-# NaN that a character is wrong. So what it refuses is looked at once more, with the standard library's lenient one: to
-# say what is wrong and where, or to read a lone surrogate as one.
+# The strict decoder is fast and keeps every number, but it reports a lone surrogate as input that was cut off, and NaN
+# as a wrong character. So what it refuses is read again with the standard library's lenient decoder: to say what is
+# wrong and where, or to accept a lone surrogate.
 
 
 def _read_json(data: bytes, line: int, *, is_line: bool = True) -> Any:
-    """Return the JSON value that `data`, which is `line` or begins there, is.
+    """Decode `data`, which is the line numbered `line` or begins there.
 
-    Raises `Refusal` with line and column where it is no JSON, `_CutOff` where it only ends too early, and `Refusal`
-    with the message and the place in it where it is JSON that no program could take.
+    Raises `Refusal` with line and column if it is not JSON, `_CutOff` if it only ends too early, and `Refusal` with
+    the message and the place in it if it holds a value that JSON cannot carry.
     """
     try:
         try:
@@ -156,7 +156,7 @@ def _read_json(data: bytes, line: int, *, is_line: bool = True) -> Any:
 def _read_leniently(data: bytes, line: int, place: str) -> Any:
     try:
         text = data.decode()
-        # Only faults are looked for, so a number that is fine can be any number.
+        # This value is only searched for faults, so a valid number can become any number.
         value = json.loads(
             text,
             parse_int=lambda number: math.inf if len(number.lstrip("-")) > _LONGEST_INTEGER else 0,
@@ -179,7 +179,7 @@ def _read_leniently(data: bytes, line: int, place: str) -> Any:
 
 
 def _find_fault(value: Any, place: str) -> None:
-    """Raise `Refusal` where `value` holds what the lenient decoder let pass."""
+    """Raise `Refusal` if `value` holds a fault that the lenient decoder accepted."""
     key = _holder_key(value)
     messages: Any = value[key] if key else value
     try:
@@ -197,7 +197,7 @@ def _find_fault(value: Any, place: str) -> None:
 
 
 def _holder_key(value: Any) -> str:
-    """Return the field under which an object holds a list of messages: no message of any wire has a list there."""
+    """Return the field under which an object holds a list of messages; no wire's message has a list in such a field."""
     if not isinstance(value, dict):
         return ""
     holder = cast("dict[str, Any]", value)
@@ -208,10 +208,10 @@ def _holder_key(value: Any) -> str:
 
 
 class Conversation(NamedTuple):
-    """A list of messages, what it stood in, and where.
+    """A list of messages, the object that held it, and where it was read.
 
-    Suture's own messages are decoded before the engine sees them; one that comes back as it went in is written as it
-    stood, so that nothing about it changes.
+    Suture's own messages are decoded before the engine sees them. A message that comes back unchanged is written as it
+    stood in the file.
     """
 
     stored: list[Any]
@@ -225,13 +225,13 @@ class Conversation(NamedTuple):
     many: bool = False
     """Whether it is one of several in the file."""
     lines: Sequence[int] = ()
-    """The line of each message, where each has one of its own."""
+    """The line of each message, if each has its own."""
     file: str = ""
     raw: Sequence[bytes] = ()
-    """The bytes it was read from: its own, or those of each message."""
+    """The bytes it was read from: those of the whole, or those of each message."""
 
     def take(self, wire: str | None) -> tuple[list[Any], str | None]:
-        """Return the messages as the engine takes them, and the wire that they say they are of."""
+        """Return the messages as the engine takes them, and their wire if it is given or they name it."""
         kinds = (message.get("kind") for message in self.stored if is_map(message))
         wire = wire or next((kind for kind in kinds if kind in _NATIVE), None)
         if wire not in _NATIVE:
@@ -248,14 +248,14 @@ class Conversation(NamedTuple):
         return taken, wire
 
     def give(self, taken: Sequence[Any], messages: Sequence[Any]) -> list[Any]:
-        """Return `messages` as they are to stand in the file; those that were `taken` stand as they stood."""
+        """Return `messages` as they go into the file; those among `taken` are written as they were."""
         if taken is self.stored:
             return list(messages)
         stood = {id(message): stored for message, stored in zip(taken, self.stored, strict=True)}
         return [stood.get(id(message)) or message_to_dict(message) for message in messages]
 
     def encode(self, plain: list[Any]) -> bytes:
-        """Return the bytes of this conversation with other messages; a line that nothing changed stays as it was."""
+        """Return the bytes of this conversation with other messages; unchanged lines keep their bytes."""
         if self.lines:
             raw = {id(message): line for message, line in zip(self.stored, self.raw, strict=False) if _is_sound(line)}
             return b"".join(_end_line(raw.get(id(message)) or _to_json(message)) for message in plain)
@@ -269,7 +269,7 @@ class Conversation(NamedTuple):
         return self.encode_value(plain if self.holder is None else {**self.holder, self.key: plain})
 
     def encode_value(self, value: Any) -> bytes:
-        """Return the bytes of a value, laid out as this conversation is, newline included."""
+        """Return the bytes of a value with the indentation of this conversation, newline included."""
         data = _to_json(value)
         return (msgspec.json.format(data, indent=2) if self.pretty else data) + b"\n"
 
@@ -279,16 +279,16 @@ class Conversation(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The line, where there are several conversations to tell apart."""
+        """The line, if there are several conversations to tell apart."""
         return f"line {self.line}" if self.many else ""
 
     @property
     def name(self) -> str:
-        """The file, and the line where that is needed."""
+        """The file, and the line if it holds several conversations."""
         return ", ".join(filter(None, (self.file, self.title)))
 
     def refuse(self, error: Exception, option: str = "--wire") -> Refusal:
-        """Return what the engine refuses in it with the file, the line and the message; `option` says its wire."""
+        """Return an error of the engine with its file, line and message; a user names the wire with `option`."""
         if isinstance(error, RecursionError):
             return Refusal("nested too deeply", self.file, self.title)
         if not isinstance(error, InputError):
@@ -304,7 +304,7 @@ class Conversation(NamedTuple):
 
 
 def _is_sound(data: bytes) -> bool:
-    """Return whether no half of a surrogate pair is in JSON that could be read."""
+    """Return whether JSON that could be read holds no lone surrogate."""
     if not _SURROGATE.search(data):
         return True
     try:
@@ -332,7 +332,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _open_conversation(value: Any, *, line: int, raw: bytes, pretty: bool = False, many: bool = False) -> Conversation:
-    """Return the conversation that a JSON value is; raise `Refusal` where it is none."""
+    """Return the conversation in a JSON value; raise `Refusal` if it holds none."""
     if isinstance(value, list):
         return Conversation(cast("list[Any]", value), line, pretty=pretty, many=many, raw=[raw])
     place = f"line {line}" if many else ""
@@ -360,11 +360,11 @@ class Bad(NamedTuple):
     data: bytes
     refusal: Refusal
     torn: bool
-    """Whether it is the last one and only ends too early, as a crash leaves it."""
+    """Whether it is the last line and was cut off, as after a crash."""
 
 
 class Source:
-    """An open file or pipe, to be iterated over: its conversations, one by one. A terminal shows how far it is read."""
+    """The conversations in an open file or pipe, one by one; progress is shown on a terminal."""
 
     def __init__(self, file: BinaryIO, name: str, asked: Namespace | None) -> None:
         options: dict[str, Any] = vars(asked) if asked else {}
@@ -372,7 +372,7 @@ class Source:
         self._file, self._max_bytes = file, options.get("max_bytes", MAX_BYTES)
         self.current: Conversation | None = None
         self.count = 0
-        """How many conversations were read and dealt with."""
+        """How many conversations were read and handled."""
         self.bad: list[Bad] = []
         """The lines that could not be read, and were left out."""
         self._size, self._position = _size(file), 0
@@ -394,19 +394,19 @@ class Source:
 
     @contextmanager
     def skipping(self, conversation: Conversation) -> Generator[None]:
-        """Leave one of many conversations out if the engine refuses it and that is asked."""
+        """Leave one of many conversations out if the engine refuses it and `--keep-going` was given."""
         try:
             yield
         except (InputError, ConfigError, RecursionError) as error:
             if not (self._keeps_going and conversation.many):
                 raise
             self.bad.append(Bad(conversation.raw[0], conversation.refuse(error), torn=False))
-            self.count -= 1  # it will be counted
+            self.count -= 1  # `_step` will count it
 
     def tell_bad(self, fate: str = "") -> int:
-        """Say which lines could not be read; return the exit status that comes of it.
+        """Report the lines that could not be read, and return the exit status.
 
-        A last line that was cut off is what a crash leaves: it is left out, and that is no error.
+        A last line that was cut off, as after a crash, is left out; that is no error.
         """
         for bad in self.bad:
             what = "left out: only its beginning was written" if bad.torn else fate
@@ -414,13 +414,13 @@ class Source:
         return 2 if any(not bad.torn for bad in self.bad) else 0
 
     def pause(self) -> None:
-        """Take away what is shown, for whoever is about to print."""
+        """Remove the progress line before something else is printed."""
         if self._shown_at:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
             self._shown_at = 0.0
 
     def _step(self) -> None:
-        """Count one conversation, and show how many there were."""
+        """Count one conversation, and show the progress."""
         self.count += 1
         if self.count >= self._shows_from and monotonic() - self._shown_at >= _INTERVAL:
             part = f", {100 * self._position // self._size} %" if self._size else ""
@@ -473,7 +473,7 @@ class Source:
         return Conversation(messages, first[0], lines=numbers, raw=raw)
 
     def _lines(self) -> Iterator[_Numbered]:
-        """Yield the lines that are not blank, with their numbers, as they stand there."""
+        """Yield the lines that are not blank, unchanged, with their numbers."""
         number = 0
         while line := self._file.readline(self._max_bytes + 2):
             number += 1
@@ -486,7 +486,7 @@ class Source:
                 yield number, line
 
     def _values(self, lines: Iterable[_Numbered]) -> Iterator[tuple[int, Any, bytes]]:
-        """Yield the values of lines. A last line that ends too early is left out, as are bad ones if that is asked."""
+        """Yield the values of lines, without those that `_skip` leaves out."""
         for number, data in lines:
             try:
                 yield number, _read_json(data, number), data
@@ -494,7 +494,7 @@ class Source:
                 self._skip(data, refusal)
 
     def _skip(self, data: bytes, refusal: Refusal) -> None:
-        """Leave a line out that cannot be read, if that is asked or it is the last and was cut off; raise otherwise."""
+        """Leave out a bad line if `--keep-going` was given, or if it is the last and was cut off; else raise."""
         torn = isinstance(refusal, _CutOff) and not data.endswith(b"\n")
         if not (torn or self._keeps_going):
             raise refusal
@@ -515,11 +515,11 @@ class Source:
 
 @contextmanager
 def open_source(path: str, asked: Namespace | None = None, *, option: str = "--wire") -> Generator[Source]:
-    """Open a file, or standard input for `-`; what the engine refuses inside the block is a `Refusal` of the user's.
+    """Open a file, or standard input for `-`; an error of the engine inside the block becomes a `Refusal`.
 
-    The wire of a history is said with `option`.
+    `option` is the option with which a user names the wire of a history.
     """
-    if path == "-" and sys.stdin is None:  # so it is, where a shell closed it
+    if path == "-" and sys.stdin is None:  # a shell can close it
         raise Refusal("is closed", "standard input")
     with refusing(path, verb="read"):
         file: Any = nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb")  # noqa: PTH123, SIM115
@@ -534,16 +534,16 @@ def open_source(path: str, asked: Namespace | None = None, *, option: str = "--w
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
-    """Return the files that are asked for: each path, what a pattern matches, and what a directory holds of JSON.
+    """Return the files that are asked for: each path, the matches of a pattern, and the JSON files in a directory.
 
-    Hidden files and folders in a directory are left out: an environment, say, has JSON of its own.
+    Hidden files and folders in a directory are left out: a virtual environment, say, has JSON of its own.
 
     >>> find_files(["-"])
     ['-']
     """
     found: list[str] = []
     for path in paths:
-        if path != "-" and os.path.isdir(path):  # noqa: PTH112 - one that cannot be looked at is told when it is read
+        if path != "-" and os.path.isdir(path):  # noqa: PTH112 - one that cannot be read is reported when it is opened
             below = sorted(_find_below(path))
             if not below:
                 raise Refusal(f"there is no {' or '.join(_SUFFIXES)} file below it", path)
@@ -559,7 +559,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
 
 
 def _find_below(folder: str) -> Iterator[str]:
-    unread: list[str] = []  # what cannot be looked at, or goes away meanwhile, is told when it is to be read
+    unread: list[str] = []  # what cannot be listed, or disappears meanwhile, is reported when it is opened
     for place, folders, names in os.walk(folder, onerror=lambda error: unread.append(error.filename)):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for path in [Path(place, name) for name in names if not name.startswith(".")]:
@@ -569,7 +569,7 @@ def _find_below(folder: str) -> Iterator[str]:
 
 
 def _size(file: BinaryIO) -> int:
-    """Return how many bytes a file has, 0 where nobody can know."""
+    """Return how many bytes a file has, 0 if that is unknown."""
     try:
         return os.fstat(file.fileno()).st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""The entry: what may be asked, which command does it, and what becomes of its errors.
+"""The entry point: parses the arguments, runs the command, and reports its errors.
 
 Every error is one line, never a traceback.
 """
@@ -28,7 +28,7 @@ from suture.wires import WIRES
 _UNREADABLE = 2
 _INTERRUPTED = 128 + signal.SIGINT
 _TERMINATED = 128 + signal.SIGTERM
-_NOBODY_READS = 141
+_BROKEN_PIPE = 141
 _LONGEST_LINE = 500
 _LONGEST_NAME = 200
 
@@ -53,13 +53,13 @@ _LIMITS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `suture` with these arguments (the program's own, if not given) and return its exit status.
+    """Run `suture` with these arguments (by default the program's own) and return the exit status.
 
     >>> main(["check", "--wire", "nonsense", "-"])
     2
     """
     if argv is None:  # the whole process is ours
-        signal.signal(signal.SIGTERM, _terminate)  # so that it cleans up after itself, as after Ctrl-C
+        signal.signal(signal.SIGTERM, _terminate)  # cleans up, as Ctrl-C does
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
@@ -68,11 +68,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Refusal, SutureError) as refusal:
         return _fail(str(refusal))
     except BrokenPipeError:
-        _let_go(sys.stdout)
-        return _NOBODY_READS
+        _redirect_to_null(sys.stdout)
+        return _BROKEN_PIPE
     except KeyboardInterrupt:
         if argv is None:
-            _say_no_more()
+            _silence_finalisers()
         return _INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last resort: a user never gets a traceback
         return _fail(f"internal error: {describe_error(error)}; please report")
@@ -85,18 +85,18 @@ def _run(argv: Sequence[str] | None) -> int:
         status: int = getattr(import_module(f"suture.cli.{module}"), function)(asked)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 0
-    if sys.stdout is not None:  # it is none where a shell closed it
+    if sys.stdout is not None:  # a shell can close it
         sys.stdout.flush()
     return status
 
 
-def _say_no_more() -> None:
-    """Silence what a signal broke off half way, such as an event loop that was closing."""
+def _silence_finalisers() -> None:
+    """Silence errors in finalisers of what a signal interrupted, such as an event loop that was closing."""
     sys.unraisablehook = lambda _: None
 
 
 def _terminate(*_: Any) -> NoReturn:
-    _say_no_more()
+    _silence_finalisers()
     sys.exit(_TERMINATED)
 
 
@@ -107,15 +107,15 @@ def _fail(line: str) -> int:
     try:
         complain(f"suture: {shown}")
     except OSError:
-        _let_go(sys.stderr)  # nobody listens there
+        _redirect_to_null(sys.stderr)  # nobody reads it
     try:
         sys.stdout.flush()
     except (OSError, AttributeError):
-        _let_go(sys.stdout)  # it was standard output that could not be written
+        _redirect_to_null(sys.stdout)  # it was standard output that could not be written
     return _UNREADABLE
 
 
-def _let_go(stream: TextIO) -> None:
+def _redirect_to_null(stream: TextIO) -> None:
     """Keep the interpreter from complaining, when it ends, about what it could not write to `stream`."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -143,7 +143,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _suggest(message: str, options: Iterable[str]) -> str:
-    """Return what was probably meant by a word that is unknown there.
+    """Return what an unknown word was probably meant to be.
 
     >>> _suggest("unrecognized arguments: --profle x", ["--profile", "--wire"])
     '; did you mean --profile?'
@@ -155,7 +155,7 @@ def _suggest(message: str, options: Iterable[str]) -> str:
 
 
 class _Version(argparse.Action):
-    """Prints the version; what it takes to find out is loaded only then."""
+    """Prints the version; `importlib.metadata` is slow to import, so only this option does it."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import PackageNotFoundError, version
@@ -169,23 +169,23 @@ class _Version(argparse.Action):
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return what was asked; raise `Refusal` where it makes no sense, `SystemExit` after `--help`.
+    """Parse the arguments; raise `Refusal` if they are wrong, `SystemExit` after `--help`.
 
     >>> parse(["check", "--wire", "anthropic", "log.json"]).wire
     'anthropic'
     """
     if argv is None:
         argv = sys.argv[1:]
-    if argv and argv[0] == "help":  # as other programs have it
+    if argv and argv[0] == "help":  # `suture help repair`, as in git
         argv = [*argv[1:2], "--help"]
     parser = make_parser()
     asked = parser.parse_args(argv)
     if asked.command is None:
         parser.print_help()
         parser.exit(_UNREADABLE)
-    if getattr(asked, "output", None) == "/dev/stdout":  # else the file that it is redirected to would be replaced
+    if getattr(asked, "output", None) == "/dev/stdout":  # as a path, the file behind it would be replaced
         asked.output = "-"
-    if getattr(asked, "color", "auto") != "auto":  # what shows things goes by these, as other programs do
+    if getattr(asked, "color", "auto") != "auto":  # `rich` and other programs read these
         os.environ["FORCE_COLOR" if asked.color == "always" else "NO_COLOR"] = "1"
         os.environ.pop("NO_COLOR" if asked.color == "always" else "FORCE_COLOR", None)
     return asked
@@ -240,7 +240,7 @@ def _size(text: str) -> int:
 
 
 def _tool_name(text: str) -> str:
-    """Return the name of a tool as it may stand in a text that a model reads."""
+    """Return the name of a tool; refuse one that could not stand in a text for a model."""
     if not text.strip() or not text.isprintable() or len(text) > _LONGEST_NAME:
         raise argparse.ArgumentTypeError(f"expected the name of a tool, found {text!r}")
     return text
@@ -250,7 +250,7 @@ _Option = tuple[tuple[str, ...], dict[str, Any]]
 
 
 def _option(names: str, about: str, **settings: Any) -> _Option:
-    """Return an argument of a command, as `--wire W`, or a switch, as `--json`; of a `group` only one may be given."""
+    """Return an option such as `--wire W`, or a switch such as `--json`; options of one `group` exclude each other."""
     words = names.split()
     flags = tuple(word for word in words if word.startswith("-")) or (words[0],)
     if len(words) > len(flags):
@@ -300,7 +300,7 @@ _ROUTES = (
     _option("--timeout S", "how long an upstream may be silent (default 600)", type=_seconds, default=600.0),
     _option("--max-bytes N", f"pass on a body above N bytes unread (default {_BODIES})", type=_size, default=_BODIES),
 )
-"""What a command is asked that passes requests on."""
+"""The options of the commands that pass requests on."""
 
 _COMMANDS: dict[str, tuple[Any, ...]] = {
     "check": (
@@ -435,7 +435,7 @@ _COMMANDS: dict[str, tuple[Any, ...]] = {
         *(_LANGUAGE, _LARGEST),
     ),
 }
-"""Each command: what runs it, what it does, what its exit status means, examples, and all that may be said to it."""
+"""Each command: the function that runs it, what it does, its exit statuses, examples, and its options."""
 
 
 # --- completion -----------------------------------------------------------------------------------
@@ -455,7 +455,7 @@ complete -o default -F _suture suture
 
 
 def print_completion(asked: argparse.Namespace) -> int:
-    """Print what makes a shell complete commands and options."""
+    """Print a script that makes a shell complete commands and options."""
     from suture.cli.output import Outputs
 
     options = {
@@ -465,8 +465,8 @@ def print_completion(asked: argparse.Namespace) -> int:
     if asked.shell == "fish":
         script = ""
         for name, command in _COMMANDS.items():
-            told = command[1].replace("'", "\\'")
-            script += f"complete -c suture -n __fish_use_subcommand -a {name} -d '{told}'\n"
+            summary = command[1].replace("'", "\\'")
+            script += f"complete -c suture -n __fish_use_subcommand -a {name} -d '{summary}'\n"
             for option in options[name]:
                 script += f"complete -c suture -n '__fish_seen_subcommand_from {name}' -l {option[2:]}\n"
     else:

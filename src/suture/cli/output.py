@@ -1,7 +1,7 @@
-"""What a command writes and shows: outputs that are seen only when they are whole, the screen, and outlines on it.
+"""What a command writes and shows: outputs that appear only when they are complete, the screen, and outlines.
 
-A file is written beside its target and then put in its place, so that there is never a part of one; a pipe or a
-terminal gets its bytes from a temporary file at the end. Text from a history is neutralised before it is shown.
+A file is written beside its target and then moved over it, so that it is never there in part; a pipe or a terminal
+gets its bytes from a temporary file at the end. Control characters in a history are made visible before it is shown.
 """
 
 import errno
@@ -36,17 +36,17 @@ _NEW_FILE = 0o666
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _RULE = "the provider's rule, and its source"
 _LABEL, _TEXT, _ARGUMENTS = 40, 72, 48
-_BESIDE = 2
-"""How many messages are shown beside a change."""
+_CONTEXT = 2
+"""How many messages are shown before and after a change."""
 
 
 # --- bytes ----------------------------------------------------------------------------------------
 
 
 class Output:
-    """Bytes for a file, a pipe, a terminal or a device, which gets all of them at the end, when it is published.
+    """Bytes for a file, a pipe, a terminal or a device, which are all delivered at the end by `publish`.
 
-    A file takes its target's place in one step. A `live` output is standard output, and gets its bytes as they come.
+    A file replaces its target in one step. A `live` output is standard output, and gets its bytes as they come.
     """
 
     def __init__(self, path: str | None = None, *, live: bool = False) -> None:
@@ -74,16 +74,16 @@ class Output:
                 self._file.write(data)
 
     def finish(self) -> None:
-        """Make sure that all is there; the last step that may fail for want of space."""
+        """Finish writing; if the disk is full, it fails here, before anything is published."""
         with self._refused():
             if self._part:
                 self._file.close()
-                os.chmod(self._part, _rights_of(self._target))  # noqa: PTH101
+                os.chmod(self._part, _mode_of(self._target))  # noqa: PTH101
             elif not self._is_live:
                 self._file.seek(0)
 
     def publish(self) -> None:
-        """Let the world see it."""
+        """Deliver the bytes."""
         with self._refused():
             if self._part:
                 os.replace(self._part, self._target)  # noqa: PTH105
@@ -96,11 +96,11 @@ class Output:
 
     @property
     def published(self) -> bool:
-        """Whether the world has seen it, until `discard`: also if `publish` was interrupted right behind that."""
+        """Whether the bytes were delivered, even by a `publish` that was interrupted then; valid until `discard`."""
         return not os.path.lexists(self._part) if self._part else self._is_published
 
     def discard(self) -> None:
-        """Leave no trace; after `publish`, do nothing."""
+        """Close the file, and delete it unless it was published."""
         if not self._is_live:
             with suppress(OSError):
                 self._file.close()
@@ -113,39 +113,39 @@ class Output:
 
 
 def _is_file(path: str) -> bool:
-    """Return whether a path is that of a file, or of nothing so far; raise `OSError` for a directory."""
+    """Return whether a path is a regular file or does not exist yet; raise `OSError` for a directory."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
     except OSError:
-        return True  # it is not there yet, or cannot be: making it will tell
+        return True  # not there yet, or not reachable: creating it will tell
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     return stat.S_ISREG(mode)
 
 
-def _rights_of(path: str) -> int:
+def _mode_of(path: str) -> int:
     try:
         return stat.S_IMODE(os.stat(path).st_mode)  # noqa: PTH116
-    except OSError:  # there is none: as any new file has it
+    except OSError:  # there is no file yet: those of any new file
         mask = os.umask(0)
         os.umask(mask)
         return _NEW_FILE & ~mask
 
 
 def _show(lines: Iterable[bytes], out: IO[bytes]) -> None:
-    """Write lines to standard output; on a terminal, what nobody could see is spelled out."""
+    """Write lines to standard output; on a terminal, invisible characters are escaped."""
     out.writelines(map(escape_json, lines) if is_terminal(sys.stdout) else lines)
     out.flush()
 
 
 def _standard_output() -> BinaryIO:
-    if sys.stdout is None:  # so it is, where a shell closed it
+    if sys.stdout is None:  # a shell can close it
         raise Refusal("is closed", "standard output")
     return sys.stdout.buffer
 
 
 def keep_apart(what: str, path: str | None, output: str | None, file: str) -> None:
-    """Refuse to write something else over a history, as it was or will be, or both to standard output.
+    """Refuse to write something else over the input or the output history, or both to standard output.
 
     >>> keep_apart("report", "report.jsonl", None, "-")
     """
@@ -159,35 +159,35 @@ def keep_apart(what: str, path: str | None, output: str | None, file: str) -> No
 
 
 class Outputs(ExitStack):
-    """The outputs of a command, in the order in which they will be seen. Those of a command that fails never are."""
+    """The outputs of a command, in the order in which they are published; if the command fails, none is."""
 
     def __init__(self) -> None:
         super().__init__()
         self._all: list[Output] = []
 
     def open(self, path: str | None = None, *, live: bool = False) -> Output:
-        """Return one more; standard output for no path, and for `-`. One that is `live` shows its bytes at once."""
+        """Add an output: standard output without a path, or for `-`. A `live` one shows its bytes at once."""
         output = Output(path, live=live)
         self.callback(output.discard)
         self._all.append(output)
         return output
 
     def screen(self, output: Output | None = None) -> "Screen":
-        """Return a screen on standard output. In a pipe its lines are kept back, as those of `output`."""
+        """Return a screen on standard output. If that is a pipe, its lines are held back and go to `output`."""
         held = output or self.open()
         return Screen(sys.stdout, lambda line: held.write(f"{line}\n".encode(errors="backslashreplace")))
 
     def screen_beside(self, history: str | None) -> "Screen | None":
-        """Return where a person reads what becomes of a history.
+        """Return the screen that says what was done to a history.
 
-        That is standard output, if the history goes to a file, else standard error, if somebody looks at it.
+        It is standard output if the history goes to a file, else standard error if that is a terminal, else none.
         """
         if history is not None:
             return self.screen()
         return Screen(sys.stderr) if is_terminal(sys.stderr) else None
 
     def publish(self) -> None:
-        """Let everything be seen at once."""
+        """Publish all outputs, after the last bytes of each were written."""
         for output in self._all:
             output.finish()
         for output in self._all:
@@ -198,7 +198,7 @@ class Outputs(ExitStack):
 
 
 class Screen:
-    """Shows reports, plans and histories: in colours and tables on a terminal, if `rich` is there, else as plain text.
+    """Shows reports, plans and histories: in colours and tables on a terminal with `rich`, else as plain text.
 
     >>> Screen(None, print).report(Report(wire="gemini", profile="gemini"), "line 3")
     line 3: gemini, profile gemini: acceptable
@@ -219,7 +219,7 @@ class Screen:
             self._print((visible(line), style), soft_wrap=True)
 
     def report(self, report: Report, title: str = "") -> None:
-        """Show what was found."""
+        """Show the findings of a report."""
         rows = self._say_head(str(report), title, "bold red")
         if self._console is None or not rows:
             return
@@ -251,7 +251,7 @@ class Screen:
         self._console.print(table)
 
     def history(self, title: str, *places: Sequence[str]) -> None:
-        """Show a history in outline, or several places in it, with something between them."""
+        """Show the outline of a history, or of several places in it, separated by dots."""
         self._print((title if self._console else f"{title}:", "bold"))
         for number, place in enumerate(places):
             if number:
@@ -260,7 +260,7 @@ class Screen:
                 self._print((f"  {line}", _DIFF_STYLES.get(line[0], "")), no_wrap=True, overflow="ellipsis")
 
     def _say_head(self, text: str, title: str, style: str) -> list[str]:
-        """Show the first line of a text, and in plain text the others; return these, of which a good one has none."""
+        """Show the first line of a text, and on a plain screen the others; return the others, empty if all is well."""
         head, *rows = map(visible, (f"{title}: {text}" if title else text).split("\n"))
         before, sign, verdict = head.rpartition(": ")
         self._print((before + sign, "bold"), (verdict, style if rows else "bold green"))
@@ -292,7 +292,7 @@ def _text(*parts: tuple[str, str]) -> "Text":
 
 
 def _table(columns: Mapping[str, int | None]) -> "Table":
-    """Return a table with these columns, each with how wide it may be; one of 0 is never broken."""
+    """Return a table with these columns and their greatest widths; a column of width 0 is never wrapped."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -313,14 +313,14 @@ def outline(messages: Sequence[Any], wire: str) -> list[str]:
     ['    0  user       "hi"']
     """
     speaker = get_wire(wire)
-    return [_line(speaker, message, index) for index, message in enumerate(messages)]
+    return [_outline_message(speaker, message, index) for index, message in enumerate(messages)]
 
 
 def compare(before: Sequence[Any], after: Sequence[Any], wire: str) -> list[list[str]]:
-    """Return the outlines of the places at which a history and its repair differ, each with its neighbours.
+    """Return the outlines of the places where a history and its repair differ, each with its neighbours.
 
-    `-` marks a message that a repair has moved, changed or removed, `+` what there is instead. What came back as
-    the same object, in the same order, is the same.
+    `-` marks a message that a repair has moved, changed or removed, `+` what is there instead. A message is unchanged
+    if the same object comes back in the same order.
 
     >>> user = {"role": "user", "content": "hi"}
     >>> (place,) = compare([user], [user, {"role": "assistant", "content": "hello"}], "openai-chat")
@@ -333,23 +333,23 @@ def compare(before: Sequence[Any], after: Sequence[Any], wire: str) -> list[list
         done, made = old + 1, new + 1
     rows.pop()
     changed = [place for place, (mark, _) in enumerate(rows) if mark != " "]
-    near = {place + step for place in changed for step in range(-_BESIDE, _BESIDE + 1)} & set(range(len(rows)))
+    near = {place + step for place in changed for step in range(-_CONTEXT, _CONTEXT + 1)} & set(range(len(rows)))
     speaker, places = get_wire(wire), list[list[str]]()
     for place in sorted(near):
         if place - 1 not in near:
             places.append([])
         mark, index = rows[place]
-        places[-1].append(_line(speaker, (before if mark == "-" else after)[index], index, mark))
+        places[-1].append(_outline_message(speaker, (before if mark == "-" else after)[index], index, mark))
     return places
 
 
 def _find_kept(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[int, int]]:
-    """Return where messages stood and stand that came back and kept their order, as many as there can be."""
+    """Return the old and new index of the messages that kept their order: the longest such sequence."""
     stood: dict[int, list[int]] = {}
     for place in range(len(before) - 1, -1, -1):
         stood.setdefault(id(before[place]), []).append(place)
     pairs = [(stood[id(message)].pop(), index) for index, message in enumerate(after) if stood.get(id(message))]
-    ends, chains = list[int](), list[Any]()  # of the rising rows of each length: the lowest end, and the row so far
+    ends, chains = list[int](), list[Any]()  # for each length of a rising sequence: its lowest end, and the sequence
     for pair in pairs:
         length = bisect_left(ends, pair[0])
         chain = (pair, chains[length - 1] if length else None)
@@ -361,11 +361,11 @@ def _find_kept(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[int, i
     return kept[::-1]
 
 
-def _line(wire: Wire, message: Any, index: int, mark: str = " ") -> str:
+def _outline_message(wire: Wire, message: Any, index: int, mark: str = " ") -> str:
     view = wire.view(message)
     telling = Telling(view.role)
     wire.tell(message, telling)
-    carries = [_called(call) for call in view.calls] + [_answered(result) for result in view.results]
+    carries = [_describe_call(call) for call in view.calls] + [_describe_result(result) for result in view.results]
     said = [" ".join(telling.texts[1:]), *[wire.result_text(result)[0] for result in view.results]]
     kind = message.get("type") if is_map(message) else None
     if not carries and isinstance(kind, str) and kind != "message":
@@ -375,13 +375,13 @@ def _line(wire: Wire, message: Any, index: int, mark: str = " ") -> str:
     return f"{mark} {index:>3}  {view.role:<9}  {rest}".rstrip()
 
 
-def _called(call: Call) -> str:
+def _describe_call(call: Call) -> str:
     arguments = shorten_line(argument_json(call.arguments), _ARGUMENTS)
     parts = ["calls", shorten_line(call.name, _LABEL) or "(no name)", arguments]
     return " ".join(part for part in (*parts, "as", _id(call.id)) if part)
 
 
-def _answered(result: Result) -> str:
+def _describe_result(result: Result) -> str:
     return f"answers {_id(result.id) if result.id or not result.name else shorten_line(result.name, _LABEL)}"
 
 

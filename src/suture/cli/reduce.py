@@ -1,7 +1,7 @@
 """`suture reduce`: take long and old tool output out of a history, and keep it elsewhere.
 
-Unless it is said what becomes of that output, only the plan is printed, as `check` prints its findings: exit status
-0 if there is nothing to do, 1 if there is something. Else the output is saved and the history is written, in the
+Without `--save-to` or `--discard` only the plan is printed, as `check` prints its findings: exit status 0 if there is
+nothing to do, 1 if there is something. Otherwise the output is saved (or discarded) and the history is written, in the
 container and wire it came in. Both are done, or neither.
 """
 
@@ -32,7 +32,7 @@ _LONGEST_ROOT = 1000
 
 
 def run(asked: Namespace) -> int:
-    """Plan how every conversation of a file is reduced, and do it if that was asked."""
+    """Plan how every conversation of a file is reduced, and carry the plan out if that was asked."""
     applies = _applies(asked)
     if asked.output == "-":
         asked.output = None
@@ -41,7 +41,7 @@ def run(asked: Namespace) -> int:
     with open_source(asked.file, asked) as source, Outputs() as outputs:
         history = outputs.open(asked.output) if applies else None
         folder = _Folder(asked.save_to, asked.root)
-        # Comes before the history is discarded, which must say if it was seen.
+        # Runs before `history` is discarded: after that, its `published` is always true.
         outputs.callback(lambda: folder.close(keep=history is None or history.published))
         folder.probe()
         plans = outputs.open() if asked.json else None
@@ -80,7 +80,7 @@ def _plan(
     messages: Sequence[Any],
     wire: str | None,
 ) -> Plan[Any]:
-    """Return what becomes of one conversation, whose files have a folder of their own where there are many."""
+    """Return the plan for one conversation; if there are many, its files get a folder of their own."""
     shared: dict[str, Any] = {"wire": wire, "offload": not asked.discard, "language": asked.language}
     shared |= folder.makers(f"line-{conversation.line}/" if conversation.many else "")
     if asked.compact is None:
@@ -94,7 +94,7 @@ def _plan(
 
 
 def _applies(asked: Namespace) -> bool:
-    """Tell whether the plan is also to be carried out; refuse what does not say how."""
+    """Return whether the plan is also carried out; refuse options that contradict each other."""
     if asked.plan:
         return False
     if asked.save_to is None and not asked.discard:
@@ -107,7 +107,7 @@ def _applies(asked: Namespace) -> bool:
 
 
 def _settings(asked: Namespace) -> Settings:
-    """Return what was asked as the engine takes it; the options have the names of the settings."""
+    """Return the engine's settings; the options have their names."""
     given = {field.name: value for field in fields(Settings) if (value := getattr(asked, field.name, None)) is not None}
     given["skip_truncation"] = asked.skip_truncation or asked.discard  # what is truncated must be saved
     excluded = asked.exclude or ()
@@ -119,11 +119,11 @@ def _settings(asked: Namespace) -> Settings:
 
 
 class _Folder:
-    """The files of one command: `directory` is where they are, if anything is saved, `root` how the model knows it.
+    """The files of one command: `directory` is where they are, if anything is saved, `root` its path for the model.
 
-    A file is named after its call. Where that name holds something else, a digest of the content follows: so the same
-    history always comes to the same names, and nothing that was saved is ever overwritten. If the history that speaks
-    of the files is not written in the end, those that were made for it are removed.
+    A file is named after its call. If a file of that name has other content, a digest of the content is appended: so
+    the same history always gets the same names, and no saved output is ever overwritten. If the history that refers to
+    the files is not written in the end, the files that were made for it are removed.
     """
 
     def __init__(self, directory: str | None, root: str | None = None) -> None:
@@ -145,7 +145,7 @@ class _Folder:
             self._missing = [folder for folder in outwards if not os.path.lexists(folder)]
 
     def probe(self) -> None:
-        """Raise `Refusal` if there is something in the place of the directory that is none."""
+        """Raise `Refusal` if the path of the directory is something else."""
         self._read("probe")
 
     @property
@@ -155,16 +155,16 @@ class _Folder:
 
     @property
     def root(self) -> str:
-        """Where the files of the conversation at hand are, as they are told."""
+        """The folder of the current conversation's files, as the model sees it."""
         return self._root + self._below
 
     def makers(self, below: str) -> dict[str, Any]:
-        """Return what names the files of the next conversation, which are kept `below` the directory."""
+        """Return the functions that name the files of the next conversation, in the folder `below`."""
         self._below, self._planned = below, {}
         return {f"gen_{phase}_offload_file_path": partial(self._path, phase) for phase in ("trunc", "clear")}
 
     def save(self, saves: Sequence[Save], history: str | None) -> None:
-        """Write the files of a plan, none of which may be the file that the history goes to."""
+        """Write the files of a plan; refuse if one of them is the file that the history goes to."""
         if self._backend is None:
             if saves:
                 raise LookupError("there is output to save, but no place for it")
@@ -177,18 +177,18 @@ class _Folder:
             self._put(self._backend, path, encode_text(save.content))
 
     def close(self, *, keep: bool) -> None:
-        """Let go of everything; unless it is to be kept, leave no trace of what was saved."""
+        """Remove the saved files and the new folders, unless they are to be kept."""
         if keep or self._backend is None:
             return
         for path in self._made:
             with suppress(Refusal):
                 self._run(self._backend.delete(path))
-        for folder in self._missing:  # those into which somebody else has put something stay
+        for folder in self._missing:  # one that somebody else uses meanwhile stays
             with suppress(OSError):
                 folder.rmdir()
 
     def _path(self, phase: str, detail: ToolDetail) -> str:
-        """Return where the output of a call is to be kept, as a notice has it."""
+        """Return the path of a call's output, as a notice names it."""
         path = f"{self._below}{phase}/{safe_name(detail.tool_context.call_id)}"
         content = encode_text(content_of(detail.tool_result.parts)) if detail.tool_result is not None else b""
         digest = sha256(content).digest()
@@ -198,7 +198,7 @@ class _Folder:
         return self._root + path
 
     def _read(self, path: str) -> bytes | None:
-        """Return what is in a file, if there is one."""
+        """Return the content of a file, `None` if there is none."""
         backend = self._backend
         if backend is None:
             return None
@@ -212,31 +212,31 @@ class _Folder:
         return self._run(read())
 
     def _put(self, backend: LocalBackend, path: str, content: bytes) -> None:
-        """Write a file, unless it is there with the same content."""
+        """Write a file; one that is there with the same content stays."""
 
         async def chunks() -> AsyncGenerator[bytes, None]:
             yield content
 
         async def write() -> None:
             if is_new:
-                self._made.append(path)  # before it is there: whatever comes in between, it is not left behind
+                self._made.append(path)  # noted first, so that it is removed even if writing is interrupted
                 try:
                     await backend.write_stream(path, chunks())
                     return
                 except PathTakenError:
-                    self._made.pop()  # it is somebody else's
-            await backend.write(path, content)  # the same once more is no error
+                    self._made.pop()  # somebody else made it meanwhile
+            await backend.write(path, content)  # the same content again is no error
 
         is_new = self._read(path) is None
         self._run(write())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something with the backend; what that refuses is a `Refusal`."""
+        """Await work of the backend; its errors become a `Refusal`."""
         import asyncio
 
         try:
-            with asyncio.Runner() as runner:  # however it ends, whatever was being written has come to its end
-                runner.get_loop().set_exception_handler(lambda _loop, _context: None)  # told to end, it cleans up
+            with asyncio.Runner() as runner:  # it waits for writes that were going on, however it ends
+                runner.get_loop().set_exception_handler(lambda _loop, _context: None)  # what is cancelled cleans up
                 return runner.run(work)
         except StoreError as error:
             where = self._backend.directory if self._backend is not None else ""

@@ -1,9 +1,9 @@
-"""`suture check` says what a provider would refuse; `suture repair` writes the history repaired, in its old form.
+"""`suture check` says what a provider would refuse; `suture repair` writes the repaired history in the same form.
 
-Exit status 0 if nothing was found, or all was repaired; else 1. `check` shows what it finds at once on a terminal;
-in a pipe nothing is written unless the whole input could be read. `repair` writes each line as it comes if it writes to
-standard output, and lines that need no repair byte for byte. What it does is shown on standard output if the history
-goes to a file (with a view of what changed, on a terminal), else on standard error, if that is a terminal.
+The exit status is 0 if nothing was found, or all was repaired; else 1. `check` shows its findings at once on a
+terminal; to a pipe it writes nothing unless the whole input could be read. `repair` to standard output writes each line
+as it comes, and lines that need no repair byte for byte. What it did is shown on standard output if the history goes to
+a file (with a view of what changed, on a terminal), else on standard error, if that is a terminal.
 """
 
 import json
@@ -25,11 +25,11 @@ from suture.repair import check, repair, visible_json
 
 T = TypeVar("T")
 _VIEWS = 10
-"""Of how many conversations of one file it is shown what changed."""
+"""For how many conversations of a file a view of the changes is shown."""
 
 
 def run_check(asked: Namespace) -> int:
-    """Check every conversation of the files and print what was found."""
+    """Check every conversation of the files and print the findings."""
     files = find_files(asked.files)
     several = many = len(files) > 1
     count = found = 0
@@ -64,7 +64,7 @@ def run_check(asked: Namespace) -> int:
 
 
 def go_through(files: Sequence[T], work: Callable[[T], int]) -> int:
-    """Do the work on each file and return the worst status; of several, one that cannot be read does not stop it."""
+    """Do the work on each file and return the worst status; of several, a refused one does not stop the rest."""
     status = 0
     for file in files:
         try:
@@ -98,14 +98,14 @@ def run_repair(asked: Namespace) -> int:
 
 
 def _choose_targets(asked: Namespace, files: Sequence[str]) -> list[str | None]:
-    """Return where each repaired file goes; where only a diff is shown, no file is written."""
+    """Return the path that each repaired file goes to; `None` is standard output, or no file for `--diff`."""
     if asked.diff:
         return [None for _ in files]
     if asked.in_place:
         if asked.output is not None or "-" in files:
             raise Refusal("--in-place writes each file over itself: it takes no -o, and no standard input")
         return list(files)
-    if asked.output is not None and os.path.isdir(asked.output):  # noqa: PTH112 - one that cannot be is told later
+    if asked.output is not None and os.path.isdir(asked.output):  # noqa: PTH112 - a bad path is reported later
         targets = [str(Path(asked.output, Path(file).name)) for file in files]
         if len(set(targets)) < len(files):
             raise Refusal("two files of one name would be written there", asked.output)
@@ -124,7 +124,7 @@ class _Job:
         self._first_unresolved = ""
 
     def run(self, file: str) -> int:
-        """Repair every conversation and write them all; what was done is reported once they are there."""
+        """Repair and write every conversation; the report is written after them."""
         asked = self._asked
         with open_source(file, asked) as source, Outputs() as outputs:
             history = outputs.open(asked.output, live=asked.output is None)
@@ -137,7 +137,7 @@ class _Job:
                 with source.skipping(conversation):
                     self._repair(conversation, history if diff is None else diff, done, screen, source)
             self._pass_bad(source, history)
-            if not asked.in_place or self._changed or self._passed:  # else the file stays, and there is nothing to say
+            if not asked.in_place or self._changed or self._passed:  # an unchanged file is not rewritten
                 if screen is not None:
                     line = f"{plural(source.count, 'conversation')}, {self._changed} changed"
                     screen.say(f"{line}; written to {asked.output}" if asked.output else line)
@@ -188,7 +188,7 @@ class _Job:
         self._unresolved += len(repaired.unresolved)
 
     def _pass_bad(self, source: Source, history: Output) -> None:
-        """Write lines that could not be read as they are; what a crash has cut off is left out."""
+        """Write unreadable lines as they are, except a last line that was cut off."""
         for bad in source.bad[self._passed :]:
             if not (bad.torn or self._asked.diff):
                 history.write(bad.data)
@@ -196,7 +196,7 @@ class _Job:
 
 
 def _compare_fields(conversation: Conversation, given: list[Any]) -> Iterable[str]:
-    """Return what a repair changes, as a unified diff of the messages, one field a line."""
+    """Return the changes of a repair as a unified diff of the messages, one field a line."""
     old, new = (
         [line for each in side for line in json.dumps(each, indent=1, ensure_ascii=False).split("\n")]
         for side in (conversation.stored, given)

@@ -1,4 +1,4 @@
-"""Commands that serve until they are stopped: `suture view`, `worker`, `recover`, `proxy` and `run`."""
+"""The commands `suture view`, `worker`, `recover`, `proxy` and `run`."""
 
 import asyncio
 import atexit
@@ -29,7 +29,7 @@ _NEEDED = "'aiohttp>=3.13' 'httptools>=0.6' 'uvicorn>=0.40'"
 
 
 def view(asked: Namespace) -> int:
-    """Write a page of a history, or of the runs in a store, to a file, or serve it to browsers here until Ctrl-C."""
+    """Write a page of a history, or of the runs in a store, to a file, or serve it on this machine until Ctrl-C."""
     from suture.viewer import serve, serve_store, show_history, show_run, write_page
 
     def read() -> list[Any]:
@@ -49,7 +49,7 @@ def view(asked: Namespace) -> int:
         return shown
 
     def open_store() -> SQLiteStore:
-        if not Path(asked.file).exists():  # opening it would make another
+        if not Path(asked.file).exists():  # opening it would create a new one
             raise StoreError(f"{asked.file} is gone")
         return SQLiteStore(asked.file)
 
@@ -67,7 +67,7 @@ def view(asked: Namespace) -> int:
         return 0
     with refusing(asked.file, verb="served"):
         server = serve_store(open_store, port=asked.port) if is_store else serve(lambda: page, port=asked.port)
-    with server, suppress(KeyboardInterrupt, SystemExit):  # so it is stopped, by Ctrl-C or SIGTERM
+    with server, suppress(KeyboardInterrupt, SystemExit):  # Ctrl-C or SIGTERM
         print(f"http://127.0.0.1:{server.server_port}/ shows {asked.file}; Ctrl-C ends it", flush=True)
         server.serve_forever()
     return 0
@@ -77,7 +77,7 @@ def view(asked: Namespace) -> int:
 
 
 def work(asked: Namespace) -> int:
-    """Be a worker until Ctrl-C or SIGTERM: steps that have begun may end, others go to other workers."""
+    """Run a worker until Ctrl-C or SIGTERM; it finishes the steps it has begun and takes no more."""
     try:
         from temporalio.client import Client
 
@@ -85,7 +85,7 @@ def work(asked: Namespace) -> int:
     except ModuleNotFoundError as error:
         raise Refusal(f"{error.name} is missing: pip install 'temporalio>=1.35'", "worker") from None
     statuses: list[int] = []
-    atexit.register(_leave, statuses)  # what the agent's own module registers comes before it
+    atexit.register(_leave, statuses)  # registered first, so it runs after what the agent's module registers
     (agent,), deps = _import_agents(asked, asked.agent)
 
     async def serve() -> None:
@@ -106,9 +106,9 @@ def work(asked: Namespace) -> int:
 
 
 def _leave(statuses: Sequence[int]) -> None:
-    """End the process before Python takes itself down.
+    """End the process before the interpreter shuts down.
 
-    A thread of Temporal's that has just woken the event loop may not be out of Python yet, and would abort it then.
+    A thread of Temporal's that has just woken the event loop may still be inside Python, and would abort the shutdown.
     """
     if statuses:
         logging.shutdown()
@@ -117,7 +117,7 @@ def _leave(statuses: Sequence[int]) -> None:
 
 
 def recover_runs(asked: Namespace) -> int:
-    """Resume every run of these agents whose process is gone; print how each came out."""
+    """Resume every run of these agents whose process is gone, and print its outcome."""
     from suture.kernel import Outcome
     from suture.sessions import recover
 
@@ -140,7 +140,7 @@ def recover_runs(asked: Namespace) -> int:
 
 
 def _import_agents(asked: Namespace, *names: str) -> "tuple[list[ChatModelAgent[Any]], Any]":
-    """Return the agents of these names, and what their tools depend on."""
+    """Return the agents of these names, and the object for `--deps`."""
     from suture.agent import ChatModelAgent
     from suture.cli.talk import import_named
 
@@ -159,16 +159,16 @@ def run_proxy(asked: Namespace) -> int:
     proxy = _load_proxy()
     app = _make_proxy(proxy, asked, [] if asked.upstream else proxy.DEFAULT_ROUTES)
 
-    def tell(address: str) -> None:
+    def announce(address: str) -> None:
         for route in app.routes:
             complain(f"{address}{route.prefix} -> {route.upstream}")
 
-    proxy.serve(app, asked.host, asked.port, ready=tell)
+    proxy.serve(app, asked.host, asked.port, ready=announce)
     return 0
 
 
 def run_command(asked: Namespace) -> int:
-    """Run a command, and return its exit status."""
+    """Run a command behind a proxy of its own, and return its exit status."""
     proxy = _load_proxy()
     command: Sequence[str] = asked.arguments[1:] if asked.arguments[:1] == ["--"] else asked.arguments
     if not command:
@@ -186,7 +186,7 @@ def _load_proxy() -> Any:
 
 
 def _make_proxy(proxy: Any, asked: Namespace, known: "Sequence[Route]") -> "Proxy":
-    """Return the proxy with the routes that are known, and what was said of each, or of all."""
+    """Return a proxy with the known routes and those of the options; an option without a path is for all routes."""
 
     def split(text: str) -> tuple[str, str]:
         path, sign, value = text.partition("=")  # [PATH=]VALUE

@@ -1,4 +1,4 @@
-"""What a chat consists of beside the terminal: the conversation and its file, and the agent that its options name."""
+"""A chat without its terminal: the conversation and its file, and the agent that the options describe."""
 
 import os
 import stat
@@ -35,12 +35,12 @@ from suture.tools import Tool, as_tools
 from suture.wires import ChatWire, recognise, sendable
 
 _KINDS = {"message": Message, "agentic": AgenticMessage}
-_PASSING = (ConnectionError, TimeoutError, StreamCutError)
+_TRANSIENT = (ConnectionError, TimeoutError, StreamCutError)
 _PRIVATE = 0o600
 
 
 class Talk:
-    """What was said so far. With a `path` it goes on from there, and `keep` puts every change into that file.
+    """The conversation so far. With a `path` it continues the one in that file, and `keep` writes every change there.
 
     >>> from suture.wires import get_chat_wire
     >>> talk = Talk(get_chat_wire("message"))
@@ -59,18 +59,18 @@ class Talk:
             raise Refusal("a history is kept in a file, not in a stream", "--history -")
         if path is not None:
             self._seen = _state_of(path)
-            is_written = self._seen is not None and self._seen[1]  # it may have been made, and never written
+            is_written = self._seen is not None and self._seen[1]  # it may have been created and never written
             self.messages = _load(path, wire.name) if is_written else ()
             with Outputs() as outputs:
-                outputs.open(path)  # so that a place that cannot be written to is refused now
+                outputs.open(path)  # refuses now what cannot be written later
 
     def keep(self, messages: Sequence[Any]) -> None:
-        """Take these for the conversation and write them; raise `Refusal` where they cannot be written."""
+        """Make these the conversation and write them; raise `Refusal` if they cannot be written."""
         self.messages = messages
         self.write(messages)
 
     def write(self, messages: Sequence[Any]) -> None:
-        """Write these in place of what the file holds, in one step."""
+        """Replace the content of the file with these, in one step."""
         if self.path is None:
             return
         if _state_of(self._file) != self._seen:
@@ -80,7 +80,7 @@ class Talk:
         except InputError as error:
             raise Refusal(f"cannot be written: {error}", self.path) from None
         if self._seen is None:
-            with suppress(OSError):  # a place that cannot be written to is refused below
+            with suppress(OSError):  # refused below
                 os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE))
         try:
             with Outputs() as outputs:
@@ -92,12 +92,12 @@ class Talk:
             self._seen = _state_of(self._file)
 
     def spend(self, usage: TokenUsage) -> None:
-        """Count what a turn cost."""
+        """Add the token usage of a turn."""
         sums = {name: getattr(self.usage, name) + getattr(usage, name) for name in TokenUsage.__struct_fields__}
         self.usage = TokenUsage(**sums)
 
     def undo(self) -> Sequence[Any]:
-        """Take the last message of the user back, with all that followed; return what was taken."""
+        """Remove the last message of the user and everything after it, and return what was removed."""
         for place in range(len(self.messages) - 1, -1, -1):
             view = self.wire.view(self.messages[place])
             if view.role == "user" and not view.results:
@@ -108,7 +108,7 @@ class Talk:
 
 
 def _state_of(path: str) -> tuple[int, ...] | None:
-    """Return what tells a file from any other state of it; `None` if it is not there."""
+    """Return values that change when a file is written; `None` if it does not exist."""
     with refusing(path, verb="read"):
         try:
             status = os.stat(path)  # noqa: PTH116 - a path from the command line is a string
@@ -120,7 +120,7 @@ def _state_of(path: str) -> tuple[int, ...] | None:
 
 
 def _load(path: str, wire: str) -> Sequence[Any]:
-    """Return the messages of a file; refuse what is no conversation of this wire."""
+    """Return the messages of a file; refuse it unless it holds one conversation of this wire."""
     with open_source(path) as source:
         found = list(source)
         if len(found) > 1:
@@ -178,7 +178,7 @@ def load_tools(names: Sequence[str]) -> tuple[Tool[..., Any], ...]:
 
 
 def import_named(name: str, place: str) -> Any:
-    """Return what `MODULE:NAME` names; modules in the current directory are found, too."""
+    """Import what `MODULE:NAME` names; modules in the current directory are found, too."""
     module, _, path = name.partition(":")
     if not module or not path:
         raise Refusal("expected MODULE:NAME", place)
@@ -196,7 +196,7 @@ def import_named(name: str, place: str) -> Any:
 
 
 def _find_modules_here() -> None:
-    """Let modules in the current directory be found; those that are installed come first."""
+    """Make modules in the current directory importable; installed ones come first."""
     if not {"", os.getcwd()} & set(sys.path):  # noqa: PTH109 - as `sys.path` has it
         sys.path.append(os.getcwd())  # noqa: PTH109
 
@@ -204,11 +204,11 @@ def _find_modules_here() -> None:
 def make_agent(
     asked: Namespace, model: Model[Any], tools: Sequence[Tool[..., Any]], talk: Talk, store: MemoryStore, outputs: str
 ) -> ChatModelAgent[Any]:
-    """Return the agent: it mends its history, keeps it, saves long and old output, and goes on after what may pass."""
+    """Return an agent that repairs and keeps its history, saves long and old output, and retries transient errors."""
     reduction = ToolReduction(
         LocalBackend(outputs),
         max_tokens_for_clear=asked.max_tokens_for_clear,
-        add_reading_tools=bool(tools),  # without any, nothing is saved that could be read
+        add_reading_tools=bool(tools),  # without tools there is no output to read
     )
     return ChatModelAgent(
         name="chat",
@@ -218,43 +218,43 @@ def make_agent(
         middlewares=[PatchToolCalls(), reduction, _Guard(talk)],
         on_max_iterations="answer",
         format_tool_error=describe_error,
-        model_retry_config=ModelRetryConfig(should_retry=_may_pass),
+        model_retry_config=ModelRetryConfig(should_retry=_is_transient),
         checkpoint_store=store,
     )
 
 
-def _may_pass(attempt: RetryContext[Any]) -> bool:
-    """Return whether what a model failed with may be over soon; a model's own errors say so themselves."""
-    return bool(getattr(attempt.error, "retryable", isinstance(attempt.error, _PASSING)))
+def _is_transient(attempt: RetryContext[Any]) -> bool:
+    """Return whether a model's error may be over soon; errors of Suture's own models say so themselves."""
+    return bool(getattr(attempt.error, "retryable", isinstance(attempt.error, _TRANSIENT)))
 
 
 class _Guard(ChatModelAgentMiddleware[Any]):
-    """Writes the conversation while a turn goes on, so that a process that dies loses no more than one step.
+    """Writes the conversation during a turn, so that a process that dies loses at most one step.
 
-    Makes an error of what would end the program, and Unicode of what models say.
+    It also turns attempts to end the program into errors, and makes sure that replies are valid Unicode.
     """
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
 
     def before_model_rewrite_state(self, state: ChatModelAgentState[Any], model_context: ModelContext, /) -> None:
-        with suppress(Refusal):  # said at the end of the turn, where it fails again
+        with suppress(Refusal):  # reported at the end of the turn, when it fails again
             self._talk.write(state.messages)
 
     after_model_rewrite_state = before_model_rewrite_state
 
     async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
-        with _survive():
+        with _catch_exits():
             return _to_unicode(await proceed(request))
 
     async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
-        with _survive():
+        with _catch_exits():
             return await proceed(call)
 
 
 @contextmanager
-def _survive() -> Generator[None]:
-    """Signals never raise while a turn goes on, so these are what somebody's code raised."""
+def _catch_exits() -> Generator[None]:
+    """Turn an attempt to end the program into an error. Signals do not raise during a turn, so a tool or model did."""
     try:
         yield
     except (SystemExit, KeyboardInterrupt) as error:
@@ -262,7 +262,7 @@ def _survive() -> Generator[None]:
 
 
 def _to_unicode(value: Any) -> Any:
-    """Return a value with each half of a surrogate pair replaced by U+FFFD: it can neither be sent nor kept."""
+    """Return a value with each lone surrogate replaced by U+FFFD, since it can neither be sent nor saved."""
     try:
         msgspec.json.encode(value, enc_hook=repr)
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""Session files of coding agents: where they are, and what surrounds the messages in them.
+"""Session files of coding agents: where they are, and how messages are stored in them.
 
-A file is read line by line, torn or not. Each agent's format says which lines are the conversation that the model would
-be sent, how a message stands in a line, and how lines refer to each other.
+A file is read line by line, torn or not. Each agent's format says which lines make up the conversation that the model
+would be sent, how a line holds a message, and how lines refer to each other.
 """
 
 import json
@@ -21,12 +21,12 @@ from suture.wires.fields import is_list, is_map
 Record = dict[str, Any]
 _decode = msgspec.json.Decoder().decode
 _MOST_JOINED = 64
-"""How many lines a record may have been torn into."""
+"""How many lines a torn record may be spread over."""
 
 
 @dataclass(eq=False)
 class Line:
-    """A line of a file: its number, the record that it holds, if it can be read, and its bytes, if it is as it was."""
+    """A line of a file: its number, its record (empty if it cannot be read), and its bytes, unless it was changed."""
 
     number: int
     record: Record
@@ -34,12 +34,12 @@ class Line:
     torn: bool = False
 
     def change(self, **fields: Any) -> None:
-        """Give the record other fields."""
+        """Set fields of the record."""
         self.record, self.raw = {**self.record, **fields}, None
 
 
 class Member(NamedTuple):
-    """A message of the conversation, and its line; none where it stands in another's."""
+    """A message of the conversation, and its line; `None` if another record holds it."""
 
     line: Line | None
     message: Any
@@ -50,7 +50,7 @@ class Format(ABC):
 
     name: str
     home: tuple[str, ...]
-    """Where they are: the variable that says it, the folder at home if it does not, and the folders below."""
+    """Where they are: an environment variable, the folder at home if it is not set, and the folders below."""
     pattern = "**/*.jsonl"
     wire: str
     profile: Profile
@@ -69,18 +69,18 @@ class Format(ABC):
 
     @abstractmethod
     def select(self, lines: Sequence[Line]) -> list[Member]:
-        """Return the conversation, in order."""
+        """Return the messages of the conversation, in order."""
 
     @abstractmethod
     def dress(self, message: Any, like: Record, identity: str) -> Record:
-        """Make the record of a message, like another record, with an id."""
+        """Make the record of a message, after the model of another record, with an id."""
 
 
 # --- lines ----------------------------------------------------------------------------------------
 
 
 def read_lines(data: bytes) -> list[Line]:
-    r"""Return the lines of a file; a record that stands in several lines, or beside another in one, is found.
+    r"""Return the lines of a file; records that are spread over several lines or share one are found, too.
 
     >>> [line.record for line in read_lines(b'{"a": 1}{"a": 2}\n{"a": "x\ny"}\n{"a": ')]
     [{'a': 1}, {'a': 2}, {'a': 'x\ny'}, {}]
@@ -102,7 +102,7 @@ def read_lines(data: bytes) -> list[Line]:
 
 
 def _read_row(row: bytes) -> list[Record] | None:
-    """Return the records in a row, of which there should be one; nothing where there is something else in it."""
+    """Return the records in a row (normally one); `None` if it holds anything else."""
     try:
         value = _decode(row)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -127,7 +127,7 @@ def _read_several(row: bytes) -> list[Record] | None:
 
 
 def _join_rows(rows: Sequence[bytes], at: int) -> tuple[int, list[Record]]:
-    """Return how many rows from `at` on are one record, torn by newlines in a text, and that record."""
+    """Join the rows from `at` on that are one record, torn by newlines in a text; return their count and the record."""
     text = rows[at]
     if not text.lstrip().startswith(b"{"):
         return 1, []
@@ -143,7 +143,7 @@ def _join_rows(rows: Sequence[bytes], at: int) -> tuple[int, list[Record]]:
 
 
 def interleave(slots: Iterable[Any], members: Sequence[Any], is_member: Callable[[Any], bool]) -> Iterator[Any]:
-    """Yield `slots` in their order, with `members` in theirs in the place of those that are members.
+    """Yield `slots` in order, but in the places of those that are members yield `members`, in their own order.
 
     >>> "".join(interleave("a1b2c", "2x1", str.isdigit))
     'a2x1bc'
@@ -165,7 +165,7 @@ def interleave(slots: Iterable[Any], members: Sequence[Any], is_member: Callable
 
 
 def path_to_leaf(lines: Sequence[Line], links: tuple[str, ...], leaf: Line | None) -> list[Line]:
-    """Return the lines from the root to a leaf, as each names its parent."""
+    """Return the lines from the root to a leaf, following each line's parent."""
     own, parent = links
     known = {line.record[own]: line for line in lines if line.record.get(own)}
     path: list[Line] = []
@@ -185,11 +185,11 @@ def _blocks(message: Mapping[str, Any], kind: str) -> list[Any]:
 # --- Claude Code ----------------------------------------------------------------------------------
 
 _KEPT_BY_CLAUDE = ("one-result-message", "results-first", "thinking-not-last", "not-empty")
-"""The rules of Anthropic's that Claude Code keeps by itself: it joins, sorts and drops blocks when it sends."""
+"""Anthropic's rules that Claude Code takes care of itself: it joins, sorts and drops blocks when it sends."""
 
 
 class _Claude(Format):
-    """Each block of a reply is a record of its own, and the results of parallel calls have different parents."""
+    """Claude Code writes each block of a reply as a record; the results of parallel calls have different parents."""
 
     name, wire, home = "Claude Code", "anthropic", ("CLAUDE_CONFIG_DIR", ".claude", "projects")
     links = ("uuid", "parentUuid")
@@ -199,8 +199,8 @@ class _Claude(Format):
         return "parentUuid" in record and "sessionId" in record
 
     def select(self, lines: Sequence[Line]) -> list[Member]:
-        """Return the branch of the last message, the other blocks of its replies, and the results of its calls."""
-        said = [Member(line, message) for line in lines if (message := _said(line.record))]
+        """Return the branch of the last message, with the other blocks of its replies and the results of its calls."""
+        said = [Member(line, message) for line in lines if (message := _read_message(line.record))]
         main = [member for member in said if member.line and not member.line.record.get("isSidechain")] or said
         path = {*path_to_leaf(lines, self.links, main[-1].line if main else None)}
         replies = {message.get("id") for line, message in main if line in path and message.get("id")}
@@ -220,8 +220,8 @@ class _Claude(Format):
         return {**envelope, "type": message["role"], "message": message, "uuid": identity}
 
 
-def _said(record: Record) -> Any:
-    """Return the message of a record that the model would be sent."""
+def _read_message(record: Record) -> Any:
+    """Return the message of a record, `None` if it would not be sent to the model."""
     if record.get("type") not in ("user", "assistant") or record.get("isApiErrorMessage"):
         return None
     message: Any = record.get("message")
@@ -234,7 +234,7 @@ _ITEMS = ("message", "reasoning", "web_search_call", "compaction", "tool_search_
 
 
 class _Codex(Format):
-    """A record holds an item; early releases wrote bare items."""
+    """Codex writes records with one item each; early releases wrote bare items."""
 
     name, wire, home = "Codex", "openai-responses", ("CODEX_HOME", ".codex", "sessions")
     pattern = "**/rollout-*.jsonl"
@@ -246,7 +246,7 @@ class _Codex(Format):
         return old or (kind in ("session_meta", "response_item", "turn_context") and is_map(payload))
 
     def select(self, lines: Sequence[Line]) -> list[Member]:
-        """Return the items since the last compaction, after what that one left, without turns that were taken back."""
+        """Return what the last compaction left and the items since then, without turns that were rolled back."""
         members: list[Member] = []
         for line in lines:
             record = line.record
@@ -276,19 +276,19 @@ def _is_item(kind: Any) -> bool:
 
 
 def _begins_turn(item: Mapping[str, Any]) -> bool:
-    """Tell whether an item is what a user said, and not what Codex says in a user's name."""
+    """Return whether an item is a message of the user, not one that Codex writes in the user's name."""
     text = "".join([block.get("text", "") for block in _blocks(item, "input_text")])
     return item.get("role") == "user" and not text.startswith(("<", "# AGENTS.md instructions"))
 
 
 # --- pi -------------------------------------------------------------------------------------------
 
-_GIVEN_UP = ("error", "aborted")
-"""Why a reply ended that pi does not send again."""
+_NOT_SENT_AGAIN = ("error", "aborted")
+"""The stop reasons of replies that pi does not send again."""
 
 
 class _Pi(Format):
-    """Entries are linked; early releases wrote no ids."""
+    """pi links its entries; early releases wrote no ids."""
 
     name, wire, home = "pi", "openai-chat", ("PI_CODING_AGENT_DIR", ".pi", "agent", "sessions")
     links = ("id", "parentId")
@@ -298,7 +298,7 @@ class _Pi(Format):
         return record.get("type") == "session" and "cwd" in record and "version" in record
 
     def select(self, lines: Sequence[Line]) -> list[Member]:
-        """Return the branch of the last entry, since the entry that its last compaction kept first."""
+        """Return the branch of the last entry, from the first entry that its last compaction kept."""
         entries = [line for line in lines if line.record.get("type") != "session"]
         linked = [line for line in entries if line.record.get("id")]
         path = path_to_leaf(entries, self.links, linked[-1]) if linked else entries  # early releases wrote no ids
@@ -309,8 +309,8 @@ class _Pi(Format):
         return [Member(line, message) for line in path if (message := _from_pi(line.record))]
 
     def dress(self, message: Any, like: Record, identity: str) -> Record:
-        told: Any = like.get("message")
-        when: Any = told.get("timestamp", 0) if is_map(told) else 0
+        original: Any = like.get("message")
+        when: Any = original.get("timestamp", 0) if is_map(original) else 0
         made: Record = {"role": "user", "content": message.get("content") or "", "timestamp": when}
         if message["role"] == "tool":
             text = [{"type": "text", "text": message.get("content") or ""}]
@@ -321,9 +321,9 @@ class _Pi(Format):
 
 
 def _from_pi(record: Record) -> Any:
-    """Return an entry as a message of Chat Completions, which has pi's form; nothing if it is none."""
+    """Return an entry as a message of Chat Completions, `None` if it holds no message that pi would send."""
     message: Any = record.get("message")
-    if record.get("type") != "message" or not is_map(message) or message.get("stopReason") in _GIVEN_UP:
+    if record.get("type") != "message" or not is_map(message) or message.get("stopReason") in _NOT_SENT_AGAIN:
         return None
     texts = [block.get("text", "") for block in _blocks(message, "text")]
     text = message["content"] if isinstance(message.get("content"), str) else "\n".join(texts)
@@ -344,7 +344,7 @@ FORMATS = (_Claude(), _Codex(), _Pi())
 
 
 def recognise_format(lines: Sequence[Line]) -> Format | None:
-    """Return whose file it is, by the first record that tells.
+    """Return the format of a file, by the first record that identifies it.
 
     >>> recognise_format(read_lines(b'{"type": "session_meta", "payload": {}}')).name
     'Codex'

@@ -1,16 +1,16 @@
-"""Codecs: native messages from and into the payloads of each provider. Pure: nothing here sends anything.
+"""Codecs translate native messages into the payloads of each provider, and back. Nothing here sends anything.
 
-Options of a `Request` have one name for all providers; a codec writes them under the provider's own:
+Options of a `Request` have one name for all providers; a codec writes them under the provider's name:
 
 | option | meaning |
 |---|---|
-| `max_tokens`, `temperature`, `top_p`, `top_k`, `seed` | as everywhere |
+| `max_tokens`, `temperature`, `top_p`, `top_k`, `seed` | what they usually mean |
 | `stop` | texts that end the reply |
 | `tool_choice` | `"auto"`, `"none"`, `"required"`, or the name of a tool |
 | `parallel_tool_calls` | whether one reply may hold several calls |
 | `output_schema` | the JSON Schema of the answer |
 
-Any other option stands in the payload as it is; a mapping is merged into one that is there.
+Any other option is put into the payload as it is; a mapping is merged into one that is already there.
 """
 
 from suture.codecs.codec import (

@@ -1,6 +1,6 @@
-"""What a codec is: native messages and requests into one provider's payload, and its payloads and replies read.
+"""The interface of codecs, which write native messages and requests for one provider and read its payloads and replies.
 
-Pure: nothing here sends anything. What could not cross is reported by name.
+Nothing here sends anything. Whatever cannot be translated is reported by name.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ _CLASSES = {
     "gemini": "GeminiCodec",
     "bedrock": "BedrockCodec",
 }
-"""The codec of each wire; it is loaded when it is first used."""
+"""The codec class of each wire, which is loaded on first use."""
 
 CODECS = tuple(_CLASSES)
 """The wires that have a codec."""
@@ -40,41 +40,41 @@ OPTIONS = (
     *("max_tokens", "temperature", "top_p", "top_k", "seed", "stop"),
     *("tool_choice", "parallel_tool_calls", "output_schema"),
 )
-"""The options that have one name for all providers."""
+"""The options that have the same name for all providers."""
 
 
 # Values
 
 
 class Lost(StrEnum):
-    """What can be lost on the way from one format into another: a closed list.
+    """What can be lost between two formats: a closed list.
 
     >>> Lost.REASONING.value
     'reasoning'
     """
 
     REASONING = "reasoning"
-    """Thinking that this provider did not sign, and would refuse."""
+    """Thinking that this provider did not sign and would refuse."""
     BLOCK = "block"
-    """Content that the format has no form for: a tool that another provider ran, a type that nobody knows."""
+    """Content that the format has no form for: a tool that another provider ran, or an unknown type."""
     MEDIA = "media"
     """An image, audio, video or file that the format does not allow there; a text describes it."""
     DETAIL = "detail"
     """How closely to look at an image, or the name or type of a file."""
     FIELD = "field"
-    """A field of another provider's own, such as a cache mark or an annotation."""
+    """A field that only another provider has, such as a cache mark or an annotation."""
     EXTRA = "extra"
     """Your own data in `extra`."""
     META = "meta"
-    """Why a reply ended and what it cost; requests do not say that."""
+    """Why a reply ended and what it cost; requests have no field for that."""
     SYSTEM = "system"
-    """That a message in the middle is the system's; it is sent as the user's."""
+    """That a message in the middle is a system message; it is sent as a user message."""
     ERROR = "error"
     """That a result reports an error."""
     ARGUMENTS = "arguments"
     """Arguments that are not a JSON object, if the format allows only objects; replaced by `{}`."""
     TOOL = "tool"
-    """Something said about a tool that the format has no field for."""
+    """Something about a tool that the format has no field for."""
     OPTION = "option"
     """A setting that the provider does not have."""
 
@@ -94,12 +94,12 @@ class Loss(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         where = ", ".join(part for part in ("" if self.index is None else f"message {self.index}", self.path) if part)
-        told = f"{self.name.value}: {self.what}"
-        return f"{where}: {told}" if where else told
+        text = f"{self.name.value}: {self.what}"
+        return f"{where}: {text}" if where else text
 
 
 class Losses:
-    """The losses so far: a codec says at which message it is, and adds them.
+    """The losses so far; a codec sets the index of the message that it writes, and adds to them.
 
     >>> losses = Losses()
     >>> losses.index = 2
@@ -119,12 +119,12 @@ class Losses:
         self._found.append(Loss(name, what, self.index, path))
 
     def found(self) -> tuple[Loss, ...]:
-        """Return what was reported."""
+        """Return all losses that were reported."""
         return tuple(self._found)
 
 
 def report_meta(message: AgenticMessage, losses: Losses) -> None:
-    """Report what a reply says of itself: requests do not."""
+    """Report the metadata of a reply, which requests have no field for."""
     if message.response_meta is not None:
         losses.add(Lost.META, "why the reply ended and what it cost", "response_meta")
 
@@ -143,7 +143,7 @@ class Encoded(NamedTuple):
 class Request(msgspec.Struct, frozen=True):
     """A request to a model in native values.
 
-    `options` are those of the table in `suture.codecs`; any other name is one provider's own and stands in the
+    `options` are those of the table in `suture.codecs`; any other option belongs to one provider and is put into the
     payload as it is.
 
     >>> from suture.messages import AgenticMessage
@@ -162,7 +162,7 @@ class Request(msgspec.Struct, frozen=True):
 
 @contextmanager
 def located(path: str = "", index: int | None = None) -> Generator[None]:
-    """Say of an `InputError` raised inside the block where it stands."""
+    """Add a path and an index to an `InputError` that is raised inside the block."""
     try:
         yield
     except InputError as error:
@@ -170,7 +170,7 @@ def located(path: str = "", index: int | None = None) -> Generator[None]:
 
 
 def as_json(value: Any) -> Any:
-    """Return `value` with bytes, which SDKs have, as base64 text, which JSON has."""
+    """Return `value` with the bytes that SDKs have as base64 text, as JSON needs it."""
     check_plain(value, foreign=True)
     return _without_bytes(value)
 
@@ -189,10 +189,10 @@ def _without_bytes(value: Any) -> Any:
 
 
 class Codec(ABC):
-    """`AgenticMessage` from and into one provider's payload.
+    """Translates `AgenticMessage`s into one provider's payload, and back.
 
-    What is read and written again is the same, up to the differences that the codec's docstring declares. What a
-    format cannot hold is reported as a `Loss`, never dropped in silence.
+    Reading and writing again changes only what the codec's docstring lists. Whatever a format cannot hold is reported
+    as a `Loss`, never dropped in silence.
 
     >>> from suture.codecs import get_codec
     >>> from suture.messages import AgenticMessage
@@ -201,33 +201,33 @@ class Codec(ABC):
     """
 
     name: ClassVar[str]
-    """The wire whose messages it writes."""
+    """The wire of the messages that it writes."""
     messages_field: ClassVar[str] = "messages"
-    """Where the body of a request has the list of messages."""
+    """The field of a request's body that holds the list of messages."""
     folder: ClassVar[type[StreamReader]]
-    """What reads the streams of this provider."""
+    """The class that reads the streams of this provider."""
     writer: ClassVar[Any]
     """The `BlockWriter` that writes the blocks of messages."""
     request_form: ClassVar[Any]
-    """The `RequestForm` of this provider: how it says what stands beside the messages."""
+    """The `RequestForm` of this provider, for everything in a request but the messages."""
     system_field: ClassVar[str] = ""
-    """Where the body of a request has what the system says, if that stands outside of the list."""
+    """The field of a request's body that holds the system instruction, if that is outside the list of messages."""
     has_bytes: ClassVar[bool] = False
-    """Whether the SDK has bytes where JSON has base64."""
+    """Whether the SDK uses bytes where JSON has base64."""
 
     def __init__(self, *, field: str = "", store: bool = True) -> None:
         self.field = field
         """The text field that the profile demands on a message with calls (`Profile.field`)."""
         self.store = store
-        """Whether the provider stores what it answers, and so knows its own items by their ids (Responses)."""
+        """Whether the provider stores its answers, and so knows its own items by their ids (Responses)."""
 
     def encode_messages(self, messages: Iterable[AgenticMessage]) -> Encoded:
-        """Return `messages` as this provider's list; a system message has a place in it or is reported lost."""
+        """Return `messages` as this provider's list; a system message that has no place there is reported."""
         losses = Losses()
         return Encoded(self._write_from(0, list(messages), losses), losses.found())
 
     def decode_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return the messages that this provider's `items` (dicts or its SDK's objects) say."""
+        """Return this provider's `items` (dicts or its SDK's objects) as messages."""
         check_list(items)
         plain: list[Any] = []
         for index, item in enumerate(items):
@@ -251,9 +251,9 @@ class Codec(ABC):
 
     @abstractmethod
     def write_message(self, message: AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return what `message` is for this provider, whatever stands beside it: none, one or several of its own.
+        """Return `message` as messages of this provider (none, one or several), whatever messages are around it.
 
-        Nothing is arranged: order, joining, names and fillers that depend on others are fit's (`suture.repair`).
+        Nothing is arranged: order, joining, and names and fillers that depend on others are left to `suture.repair`.
         """
 
     def write_settings(self, request: Request, losses: Losses) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class Codec(ABC):
         return self.request_form.write(request, losses, {self.system_field: said} if said else {})
 
     def write_system(self, request: Request, losses: Losses) -> Any:
-        """Return what the system says outside of the list: the instruction, and the first messages if they are its."""
+        """Return the content of `system_field`: the instruction, then the leading system messages."""
         head = AgenticMessage.system(request.instruction) if request.instruction else AgenticMessage("system")
         outside = request.messages[: self.leading_system(request.messages)]
         said = self.writer(losses).write_system(head)
@@ -275,11 +275,11 @@ class Codec(ABC):
         return said
 
     def plain(self, thing: Any) -> Any:
-        """Return what a program has, dicts or the SDK's objects, as plain dicts and lists."""
+        """Return dicts or the SDK's objects as plain dicts and lists."""
         return plain(as_json(thing) if self.has_bytes else thing)
 
     def read_messages(self, items: Sequence[Any]) -> list[AgenticMessage]:
-        """Return what `items`, plain dicts, say; results learn from the calls before them."""
+        """Return `items`, which are plain dicts, as messages; results learn from the calls before them."""
         messages: list[AgenticMessage] = []
         for index, item in enumerate(items):
             with located(index=index):
@@ -287,10 +287,10 @@ class Codec(ABC):
         return self.link(messages)
 
     def link(self, messages: Iterable[AgenticMessage]) -> list[AgenticMessage]:
-        """Return `messages`, with results that learned from their calls.
+        """Return `messages` with results that have learned from their calls.
 
-        The second result of an id belongs to the second call that has it, in the latest turn that has one; a result too
-        many belongs to the last of them.
+        Only the latest turn with a call of the result's id counts. If several calls there share the id, results belong
+        to them in order, and any further result to the last of them.
         """
         made: list[AgenticMessage] = []
         calls: dict[str, tuple[int, deque[FunctionToolCall]]] = {}
@@ -312,32 +312,32 @@ class Codec(ABC):
         return made
 
     def learn(self, result: FunctionToolResult, call: FunctionToolCall) -> FunctionToolResult:
-        """Return a result with what only its call says."""
+        """Return `result` with what only its call says."""
         return replace(result, name=call.name)
 
     def read_message(self, item: Any) -> AgenticMessage:
-        """Return what one of this provider's messages says."""
+        """Return one of this provider's messages as a native one."""
         raise NotImplementedError
 
     def is_outside(self, message: AgenticMessage) -> bool:
-        """Tell whether `message` is the system's, which `write_settings` puts outside of the list."""
+        """Return whether `message` is a system message that `write_settings` puts outside the list."""
         return False
 
     def leading_system(self, messages: Sequence[AgenticMessage]) -> int:
-        """Return how many of the first messages stand outside of the list."""
+        """Return how many of the first messages are written outside the list."""
         inside = (place for place, message in enumerate(messages) if not self.is_outside(message))
         return next(inside, len(messages))
 
     def write_head(self, instruction: str) -> list[dict[str, Any]]:
-        """Return what stands before the messages in their list: the instruction, where it is one of them."""
+        """Return the instruction as the head of the list of messages, if this provider has it there."""
         return []
 
     def decode_request(self, payload: Mapping[str, Any]) -> Request:
-        """Return what the body of a request says."""
+        """Return the body of a request as native values."""
         return self.read_request(self.plain(dict(payload)))
 
     def read_request(self, body: Mapping[str, Any]) -> Request:
-        """Return what the body of a request, plain dicts, says."""
+        """Return the body of a request, which is plain dicts, as native values."""
         items: Any = body.get(self.messages_field)
         check_list(items)
         instruction, system = self.read_system(body)
@@ -345,33 +345,33 @@ class Codec(ABC):
         return Request([*system, *self.read_messages(items)], instruction, tools, options)
 
     def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[AgenticMessage]]:
-        """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
+        """Return the system instruction outside the list: as a plain text if it is just that, else as messages."""
         del body
         return "", []
 
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response says; raise `ModelError` where it reports one. Of several, the first."""
+        """Return the message in a response, the first if there are several; raise the error that a response reports."""
         with sensible(self.name):
             return self.read_reply(self.plain(payload))
 
     def reader(self) -> StreamReader:
-        """Return what reads one streamed reply."""
+        """Return a reader for one streamed reply."""
         return self.folder(self)
 
     @abstractmethod
     def read_reply(self, body: Mapping[str, Any]) -> AgenticMessage:
-        """Return what the body of a response, plain dicts, says."""
+        """Return the message in the body of a response, which is plain dicts."""
 
     def framing(self) -> Framing:
-        """Return what takes the bytes of a stream apart into events; most providers send server-sent ones."""
+        """Return the object that splits the bytes of a stream into events; most providers send server-sent events."""
         return Framing(self.name)
 
 
 def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:
     """Return the codec of the wire `name`.
 
-    `field` is the text field that a profile demands (`Profile.field`); without `store`, what is written has no ids
-    of items that only a provider that stores them knows (Responses).
+    `field` is the text field that a profile demands (`Profile.field`). Without `store`, items are written without the
+    ids that only a provider that stores its answers knows (Responses).
 
     >>> get_codec("gemini").name
     'gemini'
@@ -382,7 +382,7 @@ def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:
     return getattr(module, _CLASSES[name])(field=field, store=store)
 
 
-# Histories from one wire into another
+# Conversion from one wire to another
 
 
 class Converted(NamedTuple):
@@ -399,7 +399,7 @@ class Converted(NamedTuple):
 def convert(messages: Sequence[Any], source: str, target: str) -> Converted:
     """Return `messages` of the wire `source` as messages of the wire `target`.
 
-    Nothing is repaired: a call without its result stays one.
+    Nothing is repaired: a call without a result stays like that.
 
     >>> from suture.messages import Message
     >>> convert([Message.user("hi")], "message", "anthropic").messages
@@ -424,7 +424,7 @@ def decode(messages: Sequence[Any], wire: str) -> list[AgenticMessage]:
 
 
 def encode(messages: Sequence[AgenticMessage], wire: str) -> Converted:
-    """Return `messages` as those of the wire `wire`.
+    """Return `messages` as messages of the wire `wire`.
 
     >>> encode([AgenticMessage.user("hi")], "message").messages
     [Message(role='user', content='hi')]

@@ -1,4 +1,4 @@
-"""What several codecs do alike: blocks read and written, tools, settings, fields of another's."""
+"""What several codecs share: reading and writing blocks, and keeping fields that only one provider has."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
@@ -15,13 +15,13 @@ USER_MEDIA, MODEL_MEDIA = (
     {parts.MEDIA[block]: block for block in table.values() if block in parts.MEDIA}
     for table in (parts.USER_BLOCKS, parts.MODEL_BLOCKS)
 )
-"""The blocks of media for the model, and those that it made, by their kind."""
+"""The blocks for media by their kind: those for the model, and those that it made."""
 MEDIA = parts.MEDIA
 _DETAILS = {"detail": "image detail", "name": "file name", "mime_type": "type"}
 
 
 def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list[T]:
-    """Return what `read` makes of each of `items`; an error says which it was."""
+    """Return what `read` makes of each item; an error says at which item it was."""
     made: list[T] = []
     for place, item in enumerate(items):
         with located(f"{path}[{place}]"):
@@ -30,7 +30,7 @@ def read_each(items: Iterable[Any], read: Callable[[Any], T], path: str) -> list
 
 
 def read_url(url: str) -> dict[str, Any]:
-    """Return what an address holds, if it holds it itself and says what that is; else the address."""
+    """Return the fields of media for a URL: the data and type in a data URL that has both, else the URL itself."""
     data = parts.split_data_url(url, "")
     if data is None or not data.mime_type:
         return {"url": url}
@@ -38,7 +38,7 @@ def read_url(url: str) -> dict[str, Any]:
 
 
 def custom_input(block: native.FunctionToolCall) -> str | None:
-    """Return the text that a custom tool was called with; `None` of a call of a function."""
+    """Return the input of a call of a custom tool; `None` for a call of a function."""
     if block.extra.get(KIND) != "custom":
         return None
     held: Any = block.extra.get("openai-responses")
@@ -50,9 +50,9 @@ def custom_input(block: native.FunctionToolCall) -> str | None:
     return block.arguments
 
 
-# What one provider says beside what a block can hold is kept in `extra`, under the name of the wire. So it comes back
-# when the block is written for that provider again, and can be named where it is written for another. A kept `None`
-# says that the field was absent: what a codec would have written is taken out.
+# Fields of a provider that a block has no attribute for are kept in `extra`, under the name of the wire. They come back
+# when the block is written for that provider again, and are reported when it is written for another. A kept `None`
+# says that the field was absent, so that it is removed if the codec has written it.
 
 
 def rest_of(holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def rest_of(holder: Mapping[str, Any], *known: str) -> dict[str, Any]:
 
 
 def keep(wire: str, holder: Mapping[str, Any], *known: str, absent: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the `extra` of what was read: its fields that are neither `known` nor null, and which are `absent`.
+    """Return the `extra` for what was read: its fields that are neither `known` nor null, and marks for those `absent`.
 
     >>> keep("anthropic", {"type": "text", "text": "hi", "citations": []}, "type", "text")
     {'anthropic': {'citations': []}}
@@ -73,7 +73,7 @@ def keep(wire: str, holder: Mapping[str, Any], *known: str, absent: Iterable[str
 
 
 def overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was made with what was kept of it, and of objects in it.
+    """Return `made` with the fields in `kept`, also inside its objects; a kept `None` removes a field.
 
     >>> overlay({"type": "text", "text": "hi"}, {"citations": [], "text": None})
     {'type': 'text', 'citations': []}
@@ -88,7 +88,7 @@ def overlay(made: Mapping[str, Any], kept: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Shape:
-    """How an object of a provider's is a block: its class, and the field of each attribute. The rest is kept.
+    """Maps an object of a provider to a block: the block's class, and the field for each attribute. The rest is kept.
 
     >>> from suture.messages import FunctionToolCall
     >>> call = Shape("anthropic", FunctionToolCall, call_id="id", name="name")
@@ -101,85 +101,85 @@ class Shape:
         self.block, self._wire, self._fields = block, wire, fields
 
     def read(self, thing: Mapping[str, Any], *known: str, **more: Any) -> Any:
-        """Return the block that `thing` is, with `more` attributes, which say what else of it is `known`."""
+        """Return the block for `thing`, with `more` attributes; the `known` fields need not be kept."""
         said = {name: thing[field] for name, field in self._fields.items() if thing.get(field) is not None}
         return self.block(**said, **more, extra=keep(self._wire, thing, *self._fields.values(), *known))
 
     def write(self, block: Any) -> dict[str, Any]:
-        """Return the fields that say what the attributes of `block` say; what is empty is left out."""
+        """Return the fields for the attributes of `block`, without those that are empty."""
         said = {field: getattr(block, name) for name, field in self._fields.items()}
         return {field: value for field, value in said.items() if value is not None and value != ""}
 
 
 def without_kind(extra: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Return `extra` without the kind of call, where that is `kind`: what is written says it itself."""
+    """Return `extra` without the kind of call if that is `kind`, because what is written shows it anyway."""
     return {name: value for name, value in extra.items() if name != KIND} if extra.get(KIND) == kind else extra
 
 
 def origin_of(block: Any) -> str:
-    """Return the wire that a block of reasoning was read from; the empty string where nobody knows."""
+    """Return the wire that a block of reasoning was read from, or an empty text."""
     origin = block.extension.get("wire", "")
     return origin if isinstance(origin, str) else ""
 
 
-# Blocks read
+# Reading blocks
 
 
 class ContentReader:
-    """Reads the blocks of one message of a provider's: what the model made, or what it is given."""
+    """Reads the blocks of one message of a provider, which the model made or receives."""
 
     wire: ClassVar[str]
 
     def __init__(self, *, by_model: bool = False) -> None:
         self.by_model = by_model
         self.text: Any = native.AssistantGenText if by_model else native.UserInputText
-        """The kind of block that a text is."""
+        """The class of block for a text."""
 
     def read_content(self, holder: Mapping[str, Any], field: str = "content") -> list[Any]:
-        """Return the blocks in a field: a text is one."""
+        """Return the blocks in a field; a text becomes one block."""
         content = holder.get(field)
         if isinstance(content, str):
             return [self.text(content)]
         return read_each(list_of(holder, field), self.read, field)
 
     def read(self, block: Mapping[str, Any]) -> Any:
-        """Return what a block says."""
+        """Return a block of the provider as a native one."""
         raise NotImplementedError
 
     def keep(self, holder: Mapping[str, Any], *known: str, absent: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the `extra` of what was read: what is not `known`, and what is `absent`."""
+        """Return the `extra` for what was read: fields that are not `known`, and marks for those `absent`."""
         return keep(self.wire, holder, *known, absent=absent)
 
     def unknown(self, block: Mapping[str, Any]) -> native.Opaque:
-        """Return a block of a type that nobody here knows, kept whole."""
+        """Return a block of an unknown type, kept whole."""
         return native.Opaque({"type": f"{self.wire}.block", "value": dict(block)})
 
 
-# Blocks written
+# Writing blocks
 
 
 class BlockWriter:
-    """Writes the blocks of one message for one provider. What has no form there is reported where it stands."""
+    """Writes the blocks of one message for one provider, and reports what has no form there."""
 
     wire: ClassVar[str]
     writers: ClassVar[Mapping[Any, Callable[[Any, Any], dict[str, Any] | None]]]
-    """The method that writes each kind of block; it returns `None`, and reports, where there is no form for it."""
+    """The method that writes each kind of block; it reports a block that has no form, and returns `None`."""
 
     def __init__(self, losses: Losses) -> None:
         self.losses = losses
         self.path = ""
-        """Where the block stands that is being written."""
+        """The path of the block that is being written."""
 
     def write_each(
         self, blocks: Iterable[Any], path: str = "content_blocks", writers: Mapping[Any, Any] | None = None
     ) -> list[dict[str, Any]]:
-        """Return the blocks at `path` as their writers write them."""
+        """Return `blocks`, which are at `path`, as the provider has them."""
         outer, table, made = self.path, writers or self.writers, list[dict[str, Any]]()
         for place, block in enumerate(blocks):
             self.path = f"{outer}.{path}[{place}]" if outer else f"{path}[{place}]"
             write = table.get(block.__class__)
             if write is None:
-                block = self.tell_found_tools(block)  # noqa: PLW2901 - it is the same one, in a form that has a writer
+                block = self.tell_found_tools(block)  # noqa: PLW2901 - the same block, in a form that has a writer
                 write = table.get(block.__class__, BlockWriter.lose_block)
             written = write(self, block)
             if written is not None:
@@ -188,28 +188,28 @@ class BlockWriter:
         return made
 
     def write_system(self, message: native.AgenticMessage) -> list[dict[str, Any]]:
-        """Return the blocks of a system message, which are texts that say something; media are told in words."""
+        """Return the blocks of a system message without blank texts; media are described in words."""
         blocks = self.write_each(message.content_blocks, writers=self.system_writers)
         return [block for block in blocks if "text" not in block or str(block["text"]).strip()]
 
     def say(self, text: str) -> dict[str, Any]:
-        """Return the block of a text."""
+        """Return the provider's block for a text."""
         raise NotImplementedError
 
     def write_text(self, block: Any) -> dict[str, Any] | None:
-        """Return the block of a text, with what was kept of it."""
+        """Return a text block with the fields that were kept."""
         if getattr(block, "extension", None):
             self.report_extension(block)
         return self.put_back(self.say(block.text), block.extra) if block.extra else self.say(block.text)
 
     def write_words(self, block: Any) -> dict[str, Any] | None:
-        """Return the text that stands for media where they have no form."""
+        """Return a text in place of media that have no form here."""
         return self.say(self.tell_media(block))
 
     def tell_found_tools(self, block: Any) -> Any:
-        """Return the result of a tool search as one that tells the tools as text; any other block as it is.
+        """Return the result of a tool search as one with the tools as text; any other block as it is.
 
-        A reference to a tool is good only for tools that the request declares.
+        A reference to a tool works only if the request declares the tool.
         """
         if not isinstance(block, native.ToolSearchResult):
             return block
@@ -218,7 +218,7 @@ class BlockWriter:
         return native.FunctionToolResult(block.call_id, block.name, (told,), extra=block.extra)
 
     def put_back(self, made: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
-        """Return what was made of a block with what was kept of it; report what is of no use here."""
+        """Return `made` with what was kept of its block in `extra`; report what has no use here."""
         if not extra:
             return made
         own = extra.get(self.wire)
@@ -236,7 +236,7 @@ class BlockWriter:
         return None
 
     def read_arguments(self, arguments: str, inside: str = "") -> dict[str, Any]:
-        """Return the arguments of a call as an object; empty, and reported, where they are none."""
+        """Return the arguments of a call as an object; report arguments that are none, and return an empty one."""
         found: Any = parse_json(arguments) if arguments.strip() else {}
         if found.__class__ is dict:
             return found
@@ -244,7 +244,7 @@ class BlockWriter:
         return {}
 
     def is_own_thought(self, block: native.Reasoning, *known: str) -> bool:
-        """Tell whether a thought came from here; what is not `known` of its extension is reported, or all of it."""
+        """Return whether a thought was read from this wire; report it if not, else the fields that are not `known`."""
         if origin_of(block) == self.wire:
             self.report_extension(block, *known)
             return True
@@ -256,27 +256,27 @@ class BlockWriter:
         **dict.fromkeys(MEDIA, write_words),
         native.Opaque: unwrap,
     }
-    """What writes the blocks of what the system says."""
+    """The methods that write the blocks of a system message."""
 
-    # What is lost
+    # Reporting losses
 
     def lose(self, name: Lost, what: str, inside: str = "") -> None:
-        """Report that something is lost here, or `inside` of what stands here."""
+        """Report a loss at this block, or at the path `inside` it."""
         self.losses.add(name, what, f"{self.path}.{inside}" if self.path and inside else self.path or inside)
 
     def lose_block(self, block: Any) -> None:
-        """Report a block that there is no form for."""
+        """Report a block that has no form here."""
         self.lose(Lost.BLOCK, f"a block of type {block.__struct_config__.tag}")
 
     def tell_media(self, block: Any) -> str:
-        """Return where media are, or what, for a text in their place; they are reported."""
+        """Return a text that says what media are, or where, and report that it replaces them."""
         words = parts.media_in_words(block)
         self.lose(Lost.MEDIA, f"{MEDIA[type(block)]} {words[:80]}")
         self.report_extras(block.extra)
         return words
 
     def report_media(self, block: Any, *said: str) -> None:
-        """Report where media are as well, that are written by value, and the attributes that are not `said` there."""
+        """Report the URL of media that are written as data, and their attributes that are not `said`."""
         if block.base64_data and block.url:
             self.lose(Lost.DETAIL, f"address {block.url[:80]}")
         for name, word in _DETAILS.items():
@@ -284,19 +284,19 @@ class BlockWriter:
                 self.lose(Lost.DETAIL, f"{word} {value[:80]}")
 
     def report_extension(self, block: Any, *known: str) -> None:
-        """Report the fields in the extension of a text or a thought that are not `known` where it is written."""
+        """Report the fields in the `extension` of a text or a thought that are not `known`."""
         for name in getattr(block, "extension", ()):
             if name != "wire" and name not in known:
                 self.lose(Lost.FIELD, f"{name} of a {'thought' if isinstance(block, native.Reasoning) else 'text'}")
 
     def report_extras(self, extra: Mapping[str, Any], inside: str = "") -> None:
-        """Report that an `extra` is lost: another provider's fields by their names, anybody's data by its own."""
+        """Report that an `extra` is lost: each field of another provider, and any other data by its key."""
         for name, value in extra.items():
             if name not in CODECS or not is_map(value):
                 self.lose(Lost.EXTRA, f"extra {name!r}", inside)
                 continue
             for field, kept in rest_of(value).items():
-                if not is_map(kept) or not kept or rest_of(kept):  # else it says only what was not there
+                if not is_map(kept) or not kept or rest_of(kept):  # else it only marks fields as absent
                     self.lose(Lost.FIELD, f"{name} {field}", inside)
 
 
@@ -304,7 +304,7 @@ class BlockWriter:
 
 
 class BlockCodec(Codec):
-    """A codec of messages that are a role and a list of blocks, with what the system says outside of their list."""
+    """A codec for messages with a role and a list of blocks, and a system instruction outside of their list."""
 
     field_of_blocks: ClassVar[str] = "content"
     roles: ClassVar[Mapping[Any, native.AgenticRole]] = {"user": "user", "assistant": "assistant", "system": "system"}
@@ -312,7 +312,7 @@ class BlockCodec(Codec):
     content_reader: ClassVar[type[ContentReader]]
 
     def write_message(self, message: native.AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return `message` as the provider's: none if nothing is left. The system's is the user's, unless read here."""
+        """Return the message, or nothing if it would be empty; a system message in the middle is sent as the user's."""
         report_meta(message, losses)
         if self.is_outside(message):
             losses.add(Lost.SYSTEM, "that this message is the system's; it is sent as the user's")
@@ -323,7 +323,7 @@ class BlockCodec(Codec):
         return [written] if content or written.keys() != {"role", self.field_of_blocks} else []
 
     def read_message(self, item: Any) -> native.AgenticMessage:
-        """Return what one of this provider's messages says."""
+        """Return one of this provider's messages as a native one."""
         role = expect(item, Mapping, "a message", "").get("role")
         if not isinstance(role, str | None) or role not in self.roles:
             known = " or ".join(filter(None, self.roles))
@@ -334,11 +334,11 @@ class BlockCodec(Codec):
         return native.AgenticMessage(self.roles[role], tuple(blocks), extra=extra)
 
     def is_outside(self, message: native.AgenticMessage) -> bool:
-        """Tell whether `message` is the system's and was not read from among the provider's messages."""
+        """Return whether `message` is a system message, but not one that this codec read from the list."""
         return message.role == "system" and map_of(message.extra, self.name).get("role") != "system"
 
     def read_system(self, body: Mapping[str, Any]) -> tuple[str, list[native.AgenticMessage]]:
-        """Return what the system says outside of the list: one plain text, or a message where there is more to it."""
+        """Return the system instruction outside the list: as a plain text if it is just that, else as a message."""
         blocks = self.content_reader().read_content(body, self.system_field)
         if len(blocks) == 1 and isinstance(blocks[0], native.UserInputText) and not blocks[0].extra:
             return blocks[0].text, []

@@ -1,7 +1,7 @@
-"""`Message` from and into `AgenticMessage`, nothing lost; a text beside parts comes back as the first of them.
+"""Translates `Message` into `AgenticMessage` and back without loss; a text beside parts comes back as the first part.
 
-A reply that is thought, then one text, then calls has a plain form as a `Message`. Any other order is kept by the
-`index` of its parts and calls. A block that no part can hold stands among the parts as `Opaque`, under its own type.
+A reply of a thought, then one text, then calls has a plain form as a `Message`. Any other order is kept in the `index`
+of its parts and calls. A block that no part can hold becomes an `Opaque` part with the block's type.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,20 +16,20 @@ from suture.wires.parts import MODEL_BLOCKS, USER_BLOCKS
 from suture.wires.values import KIND
 
 REST = "suture.message"
-"""What `extra` keeps the fields of a `Message` under that its role has no use for."""
+"""The key in `extra` for the fields of a `Message` that its role does not use."""
 _CHAT = "openai-chat"
-_MADE: Mapping[Any, Any] = {native.ReasoningPart: native.Reasoning, **MODEL_BLOCKS}
-_PARTS: Mapping[Any, Any] = {block: part for table in (USER_BLOCKS, _MADE) for part, block in table.items()}
-_OF_ROLE = {
+_REPLY_BLOCKS: Mapping[Any, Any] = {native.ReasoningPart: native.Reasoning, **MODEL_BLOCKS}
+_PARTS: Mapping[Any, Any] = {block: part for table in (USER_BLOCKS, _REPLY_BLOCKS) for part, block in table.items()}
+_ROLE_FIELDS = {
     "system": ("content", "user_input_multi_content"),
     "user": ("content", "user_input_multi_content"),
     "assistant": ("content", "assistant_gen_multi_content", "tool_calls", "reasoning_content"),
     "tool": ("content", "user_input_multi_content", "tool_call_id", "tool_name", "is_error"),
 }
-_ALWAYS = ("role", "response_meta", "extra")
+_COMMON_FIELDS = ("role", "response_meta", "extra")
 _PLACE = "suture.place"
-"""Where an unknown part stands in a reply, in its data; other parts and calls have an index for that."""
-_BARE = native.Message("user")
+"""The key for the place of an unknown part, in its data; other parts and calls have an `index` for that."""
+_EMPTY = native.Message("user")
 
 
 def to_agentic(message: native.Message) -> native.AgenticMessage:
@@ -39,16 +39,16 @@ def to_agentic(message: native.Message) -> native.AgenticMessage:
     >>> to_agentic(Message.tool("42", "call_1", "add")).content_blocks[0].content
     (UserInputText(text='42'),)
     """
-    extra = {**message.extra, **_rest(message)}
+    extra = {**message.extra, **_unused_fields(message)}
     role = message.role
     if role == "tool":
         return native.AgenticMessage("user", (_result(message, extra),), response_meta=message.response_meta)
-    blocks = _reply(message) if role == "assistant" else _said(message)
+    blocks = _reply_blocks(message) if role == "assistant" else _input_blocks(message)
     return native.AgenticMessage(role, tuple(blocks), response_meta=message.response_meta, extra=extra)
 
 
 def from_agentic(message: native.AgenticMessage) -> list[native.Message]:
-    """Return `message` as chat messages: one, or one for each result and one for what stands around them.
+    """Return `message` as chat messages: one for each result, one for each stretch of other blocks.
 
     >>> from suture.messages import AgenticMessage
     >>> [made.role for made in from_agentic(AgenticMessage.tool_result("call_1", "add", "42"))]
@@ -57,32 +57,32 @@ def from_agentic(message: native.AgenticMessage) -> list[native.Message]:
     is_reply, made = message.role == "assistant", list[native.Message]()
     results = native.FunctionToolResult if is_reply else native.FunctionToolResult | native.ToolSearchResult
     for are_results, blocks in groupby(message.content_blocks, lambda block: isinstance(block, results)):
-        run: tuple[Any, ...] = tuple(blocks)
+        stretch: tuple[Any, ...] = tuple(blocks)
         if are_results:
-            made += map(_tool, run)
+            made += map(_tool_message, stretch)
         else:
-            made.append(_replied(run) if is_reply else _spoken(message.role, run))
+            made.append(_reply_message(stretch) if is_reply else _input_message(message.role, stretch))
     *before, last = made or [native.Message(message.role)]
     extra = {**message.extra, **last.extra}
-    return [*before, _restored(replace(last, response_meta=message.response_meta), extra)]
+    return [*before, _restore(replace(last, response_meta=message.response_meta), extra)]
 
 
-def _rest(message: native.Message) -> dict[str, Any]:
-    """Return the fields that say something though the role has no use for them."""
+def _unused_fields(message: native.Message) -> dict[str, Any]:
+    """Return the fields that are set though the role does not use them."""
     rest = {
         name: value
         for name, value in asdict(message).items()
-        if _is_rest(name, message.role) and value != getattr(_BARE, name)
+        if _is_unused(name, message.role) and value != getattr(_EMPTY, name)
     }
     return {REST: msgspec.to_builtins(rest)} if rest else {}
 
 
-def _is_rest(name: Any, role: str) -> bool:
-    """Tell whether `name` is a field that a message of this role has no use for."""
-    return name in _BARE.__struct_fields__ and name not in _ALWAYS and name not in _OF_ROLE[role]
+def _is_unused(name: Any, role: str) -> bool:
+    """Return whether `name` is a field that a message of this role does not use."""
+    return name in _EMPTY.__struct_fields__ and name not in _COMMON_FIELDS and name not in _ROLE_FIELDS[role]
 
 
-def _said(message: native.Message) -> list[native.ContentBlock]:
+def _input_blocks(message: native.Message) -> list[native.ContentBlock]:
     text: list[native.ContentBlock] = [native.UserInputText(message.content)] if message.content else []
     return [*text, *(_block(part, USER_BLOCKS) for part in message.user_input_multi_content)]
 
@@ -91,18 +91,18 @@ def _result(message: native.Message, extra: Mapping[str, Any]) -> native.Functio
     parts = message.user_input_multi_content
     if len(parts) == 1 and isinstance(parts[0], native.ToolSearchPart) and not message.content and not message.is_error:
         return native.ToolSearchResult(message.tool_call_id, message.tool_name, parts[0].tools, extra=extra)
-    content = tuple(cast("list[Any]", _said(message)))
+    content = tuple(cast("list[Any]", _input_blocks(message)))
     return native.FunctionToolResult(message.tool_call_id, message.tool_name, content, message.is_error, extra=extra)
 
 
-def _reply(message: native.Message) -> list[native.ContentBlock]:
-    """Return the blocks of a reply: by index where there is one, else thought, text, the rest, calls."""
+def _reply_blocks(message: native.Message) -> list[native.ContentBlock]:
+    """Return the blocks of a reply in the order of their indexes; without any, thought, text, other parts, calls."""
     found = message.assistant_gen_multi_content
     places = [part.data.get(_PLACE) if isinstance(part, native.Opaque) else part.index for part in found]
-    parts = [(place, _block(part, _MADE)) for place, part in zip(places, found, strict=True)]
+    parts = [(place, _block(part, _REPLY_BLOCKS)) for place, part in zip(places, found, strict=True)]
     placed: list[tuple[int | None, native.ContentBlock]] = []
     if message.reasoning_content:
-        placed.append((None, _think(message.reasoning_content)))
+        placed.append((None, _thought_block(message.reasoning_content)))
     placed += [(index, block) for index, block in parts if isinstance(block, native.Reasoning)]
     if message.content:
         placed.append((None, native.AssistantGenText(message.content)))
@@ -115,8 +115,8 @@ def _reply(message: native.Message) -> list[native.ContentBlock]:
     return [block for _, block in placed]
 
 
-def _think(text: str) -> native.Reasoning:
-    """Return what `reasoning_content` says as a block."""
+def _thought_block(text: str) -> native.Reasoning:
+    """Return the text of `reasoning_content` as a block."""
     return native.Reasoning(text, extension={"wire": _CHAT})
 
 
@@ -139,9 +139,9 @@ def _block(part: native.Part, kinds: Mapping[Any, Any]) -> Any:
     return kind(**fields)
 
 
-def _replied(blocks: Sequence[native.ContentBlock]) -> native.Message:
-    """Return what a reply says as one message: in the plain form if that says the same, else with every place kept."""
-    plain = _plain(blocks)
+def _reply_message(blocks: Sequence[native.ContentBlock]) -> native.Message:
+    """Return a reply as one message: in the plain form if that says the same, else with an index for everything."""
+    plain = _plain_reply(blocks)
     if to_agentic(plain).content_blocks == blocks:
         return plain
     parts: list[native.Part] = []
@@ -156,7 +156,7 @@ def _replied(blocks: Sequence[native.ContentBlock]) -> native.Message:
     return native.Message("assistant", assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls))
 
 
-def _plain(blocks: Sequence[native.ContentBlock]) -> native.Message:
+def _plain_reply(blocks: Sequence[native.ContentBlock]) -> native.Message:
     thought, text, calls = "", "", list[native.ToolCall]()
     parts: list[native.Part] = []
     for block in blocks:
@@ -164,7 +164,7 @@ def _plain(blocks: Sequence[native.ContentBlock]) -> native.Message:
             calls.append(_tool_call(block))
         elif isinstance(block, native.AssistantGenText) and not text and not block.extension and not block.extra:
             text = block.text
-        elif isinstance(block, native.Reasoning) and not thought and block == _think(block.text):
+        elif isinstance(block, native.Reasoning) and not thought and block == _thought_block(block.text):
             thought = block.text
         else:
             parts.append(_part(block))
@@ -181,7 +181,7 @@ def _tool_call(block: native.FunctionToolCall) -> native.ToolCall:
 
 
 def _part(block: Any) -> Any:
-    """Return the part that says what `block` says; itself, as an unknown one, where there is none."""
+    """Return the part for `block`; an `Opaque` one that holds it if there is none."""
     kind = _PARTS.get(block.__class__)
     if kind is None:
         return block if isinstance(block, native.Opaque) else native.Opaque(msgspec.to_builtins(block))
@@ -192,20 +192,20 @@ def _part(block: Any) -> Any:
     return kind(**fields)
 
 
-def _tool(block: native.FunctionToolResult | native.ToolSearchResult) -> native.Message:
+def _tool_message(block: native.FunctionToolResult | native.ToolSearchResult) -> native.Message:
     if isinstance(block, native.ToolSearchResult):
         parts: Sequence[native.Part] = (native.ToolSearchPart(block.tools),)
-        return _restored(native.Message.tool(parts, block.call_id, block.name), block.extra)
+        return _restore(native.Message.tool(parts, block.call_id, block.name), block.extra)
     content = [_part(held) for held in block.content]
     plain = len(content) == 1 and type(content[0]) is native.TextPart and not content[0].extra
     said = content[0].text if plain else tuple(content)
-    return _restored(native.Message.tool(said, block.call_id, block.name, is_error=block.is_error), block.extra)
+    return _restore(native.Message.tool(said, block.call_id, block.name, is_error=block.is_error), block.extra)
 
 
-def _restored(message: native.Message, extra: Mapping[str, Any]) -> native.Message:
-    """Return `message` with its `extra`, and the fields kept in it; what are no such fields stays there."""
+def _restore(message: native.Message, extra: Mapping[str, Any]) -> native.Message:
+    """Return `message` with its `extra` and the fields kept in that, which stay there if they cannot be restored."""
     rest: Any = extra.get(REST)
-    if not isinstance(rest, Mapping) or not all(_is_rest(name, message.role) for name in cast("Any", rest)):
+    if not isinstance(rest, Mapping) or not all(_is_unused(name, message.role) for name in cast("Any", rest)):
         return replace(message, extra=extra)
     try:
         found = msgspec.convert({"role": message.role, **rest}, native.Message)
@@ -215,8 +215,8 @@ def _restored(message: native.Message, extra: Mapping[str, Any]) -> native.Messa
     return replace(message, extra={name: value for name, value in extra.items() if name != REST}, **fields)
 
 
-def _spoken(role: Any, blocks: Iterable[native.ContentBlock]) -> native.Message:
-    """Return the message of a user, or of the system, that says `blocks`."""
+def _input_message(role: Any, blocks: Iterable[native.ContentBlock]) -> native.Message:
+    """Return `blocks` as one message of the user or the system."""
     parts = [_part(block) for block in blocks]
     if len(parts) == 1 and type(parts[0]) is native.TextPart and parts[0].text and not parts[0].extra:
         return native.Message(role, parts[0].text)

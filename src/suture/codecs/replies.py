@@ -1,4 +1,4 @@
-"""What reading replies has in common: failures by their words, what makes no sense, server-sent events."""
+"""What all codecs need to read replies: kinds of failures, token usage, folding streams, server-sent events."""
 
 from abc import ABC, abstractmethod
 from binascii import a2b_base64, b2a_base64
@@ -39,25 +39,25 @@ TOO_LONG = (
     ),
     *("exceeded model token limit", "model max length exceeded", "maximum prompt length", "too large for model"),
 )
-"""What providers say of a request that their context cannot hold; few have a code for it."""
-_KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
+"""Phrases in the errors of providers for a request that is too long; few have a code for it."""
+_ERROR_OF_WORD = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 
 
 def failure_kind(words: Iterable[str], default: type[errors.ModelError], reason: str = "") -> type[errors.ModelError]:
-    """Return the error that the first known of `words` is, and the reason that is given.
+    """Return the class of error that the first known of `words` means; a refusal of length is known by its `reason`.
 
     >>> from suture.errors import ModelError
     >>> failure_kind(["invalid_request_error"], ModelError, "Prompt is too long").__name__
     'ContextLengthError'
     """
-    kind = next((_KINDS[word] for word in map(str.lower, words) if word in _KINDS), default)
+    kind = next((_ERROR_OF_WORD[word] for word in map(str.lower, words) if word in _ERROR_OF_WORD), default)
     is_long = issubclass(kind, errors.ModelRequestError) and any(words in reason.lower() for words in TOO_LONG)
     return errors.ContextLengthError if is_long else kind
 
 
 @contextmanager
 def sensible(provider: str) -> Generator[None]:
-    """Make a `ModelError` of what makes no sense in a reply; another try may.
+    """Turn an `InputError` about a reply into a `ModelError` that can be retried.
 
     >>> from suture.errors import InputError
     >>> with sensible("gemini"):
@@ -79,7 +79,7 @@ def _nonsense(error: errors.InputError, provider: str) -> errors.ModelError:
 def read_failure(
     provider: str, said: Any, *, kind: str = "", default: type[errors.ModelError] | None = None, **facts: Any
 ) -> errors.ModelError:
-    """Return the error that a provider reports: an object with its message, its type, a code or a status.
+    """Return the error that a provider reports in an object with a message, a type, a code or a status.
 
     >>> error = read_failure("openai-chat", {"message": "Slow down.", "type": "rate_limit_error", "code": 429})
     >>> type(error).__name__, error.reason, error.code, error.status
@@ -99,11 +99,11 @@ def read_failure(
     return made(reason, provider=provider, status=status, code=code, retryable=retryable, **facts)
 
 
-# What a reply says of itself
+# Metadata of a reply
 
 
 def read_usage(usage: Any, counts: Mapping[str, str]) -> TokenUsage:
-    """Return what a reply cost: each count is the sum of some fields; of those behind a bar, the first that counts.
+    """Return token usage: each count is a sum of fields; of alternatives with a `|`, the first that is not zero counts.
 
     >>> read_usage({"in": 3, "cached": 4, "out": 5}, {"prompt_tokens": "in cached", "completion_tokens": "out|said"})
     TokenUsage(prompt_tokens=7, completion_tokens=5, total_tokens=12)
@@ -131,7 +131,7 @@ def make_meta(
     usage: TokenUsage | None,
     logprobs: tuple[LogProb, ...] | None = None,
 ) -> ResponseMeta:
-    """Return why a reply ended, in the word for all and in its own, what it cost, and what else is said of it."""
+    """Return the metadata of a reply; its finish reason is the shared word, and its own word is kept if it differs."""
     reason = reasons.get(word, word)
     extension = {name: value for name, value in facts.items() if value}
     extension |= {"finish_reason": word} if reason != word else {}
@@ -139,7 +139,7 @@ def make_meta(
 
 
 def read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
-    """Return how likely tokens were, in the form that OpenAI has; `None` where it is another."""
+    """Return log probabilities from OpenAI's form; `None` if they have another form."""
     try:
         return msgspec.convert(found, tuple[LogProb, ...])
     except msgspec.ValidationError:
@@ -147,7 +147,7 @@ def read_logprobs(found: Any) -> tuple[LogProb, ...] | None:
 
 
 class StreamReader(ABC):
-    """Reads one streamed reply: folds its events into the body of a plain one, which the codec reads.
+    """Reads one streamed reply: folds its events into the body of a plain response, which the codec reads.
 
     >>> from suture.codecs import get_codec
     >>> get_codec("anthropic").reader().feed({"type": "ping"})
@@ -158,14 +158,14 @@ class StreamReader(ABC):
         self._codec = codec
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
-        """Return what `event` adds; raise `ModelError` where it reports one, or makes no sense."""
+        """Return the deltas of `event`; raise `ModelError` if it reports an error or makes no sense."""
         try:  # a context manager would cost as much as reading the event
             return list(self.add(event))
         except errors.InputError as error:
             raise _nonsense(error, self._codec.name) from None
 
     def finish(self) -> AgenticMessage:
-        """Return the whole message; raise `StreamCutError` where its end was not said."""
+        """Return the whole message; raise `StreamCutError` if its end did not come."""
         with sensible(self._codec.name):
             body = self.fold()
             if body is None:
@@ -174,15 +174,15 @@ class StreamReader(ABC):
 
     @abstractmethod
     def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
-        """Take one event, and yield what it adds."""
+        """Take one event, and yield its deltas."""
 
     @abstractmethod
     def fold(self) -> Mapping[str, Any] | None:
-        """Return the body that the events make; `None` where its end did not come."""
+        """Return the body that the events make; `None` if its end did not come."""
 
 
 class OpenBlock:
-    """A block of a stream while it is said: how it began, and the pieces that came since, by field."""
+    """A block in a stream: how it began, and the pieces that have come for each field."""
 
     __slots__ = ("call_index", "head", "is_open", "kind", "pieces")
 
@@ -196,22 +196,22 @@ class OpenBlock:
         self.pieces.setdefault(field, []).append(piece)
 
     def text(self, field: Any) -> str:
-        """Return the text that the pieces of a field make."""
+        """Return the text of a field, joined from its pieces."""
         return "".join(self.pieces.get(field, ()))
 
     def arguments(self, field: Any) -> Any:
-        """Return what a call is given: an object, or its text where that is none, or not yet."""
+        """Return the arguments of a call as an object, or as text if they are no object (yet)."""
         text = self.text(field)
         value: Any = parse_json(text) if text.strip() else {}
         return value if value.__class__ is dict else text
 
     def show_call(self, **said: Any) -> list[Delta]:
-        """Return a piece of a call to one of the program's tools; calls that the provider runs are not shown."""
+        """Return a delta for a call of one of the program's tools; none for a call that the provider runs itself."""
         return [] if self.call_index is None else [Delta(call_index=self.call_index, **said)]
 
 
 def join_base64(pieces: Sequence[str]) -> str:
-    """Return base64 that came in pieces, each whole in itself.
+    """Join base64 that came in pieces, of which each is complete base64.
 
     >>> join_base64(["QQ==", "Qg=="])
     'QUI='
@@ -225,7 +225,7 @@ def join_base64(pieces: Sequence[str]) -> str:
 
 
 class BlockReader(StreamReader):
-    """Reads a stream whose events say which block they are of."""
+    """Reads a stream whose events have the index of their block."""
 
     def __init__(self, codec: Any) -> None:
         super().__init__(codec)
@@ -233,7 +233,7 @@ class BlockReader(StreamReader):
         self._calls = 0
 
     def begin(self, index: int, kind: str, head: Mapping[str, Any], *, is_call: bool = False) -> OpenBlock:
-        """Begin the block `index`, which may be a call to one of the program's tools."""
+        """Begin the block `index`, which may be a call of one of the program's tools."""
         if index in self.blocks:
             raise errors.InputError(f"a second block {index}")
         block = self.blocks[index] = OpenBlock(kind, head, self._calls if is_call else None)
@@ -241,30 +241,30 @@ class BlockReader(StreamReader):
         return block
 
     def place_of(self, event: Mapping[str, Any], field: str) -> int:
-        """Return the number in a field, which must be there."""
+        """Return the index in a field, which must be there."""
         place = event.get(field)
         if type(place) is not int or place < 0:
             raise errors.InputError(f"expected a place, found {place!r}", path=field)
         return place
 
     def in_order(self) -> list[OpenBlock]:
-        """Return the blocks as they stand in the reply."""
+        """Return the blocks in the order of the reply."""
         return [self.blocks[index] for index in sorted(self.blocks)]
 
 
 # Server-sent events
 
 MAX_EVENT = 64 * 1024 * 1024
-"""The longest event that is taken, in bytes: an image may come in one."""
+"""The most bytes of one event; it may hold an image."""
 _DONE = b"[DONE]"
-_MARK = b"\xef\xbb\xbf"
-"""What some servers begin a stream with, to say that it is UTF-8."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""The byte order mark with which some servers begin a stream."""
 
 
 class Framing:
-    r"""Takes the bytes of a stream of server-sent events apart into these, whatever pieces the bytes come in.
+    r"""Splits a stream into server-sent events, whatever pieces its bytes come in.
 
-    Comments, and fields other than `data`, are passed over.
+    Comments, and fields other than `data`, are ignored.
 
     >>> events = Framing("openai-chat")
     >>> events.feed(b': ping\n\ndata: {"a"'), events.feed(b': 1}\r\n\r\n')
@@ -277,39 +277,39 @@ class Framing:
         self._provider = provider
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
-        self._open = self._held = 0
-        """How many bytes the open line has, and the open event: its lines, and one for the end of each."""
-        self._begun = self._returned = False
+        self._line_size = self._event_size = 0
+        """The size of the incomplete line, and of the lines in the incomplete event, each with one byte for its end."""
+        self._has_begun = self._ends_in_cr = False
 
     def feed(self, chunk: bytes) -> list[dict[str, Any]]:
-        """Return the events that are whole by now."""
-        if self._returned and chunk:  # a line may end in \r\n, and the \n comes late
-            self._returned, chunk = False, chunk.removeprefix(b"\n")
-        if self._open + self._held + len(chunk) > MAX_EVENT:
+        """Return the events that `chunk` completes."""
+        if self._ends_in_cr and chunk:  # a line may end in \r\n, of which the \n comes now
+            self._ends_in_cr, chunk = False, chunk.removeprefix(b"\n")
+        if self._line_size + self._event_size + len(chunk) > MAX_EVENT:
             raise errors.ModelError(
                 f"{self._provider} sent an event of more than {MAX_EVENT} bytes", provider=self._provider
             )
         if b"\n" not in chunk and b"\r" not in chunk:
             self._rest += [chunk] if chunk else []
-            self._open += len(chunk)
+            self._line_size += len(chunk)
             return []
         lines = b"".join([*self._rest, chunk]).splitlines(keepends=True)
-        self._returned = chunk.endswith(b"\r")
+        self._ends_in_cr = chunk.endswith(b"\r")
         self._rest = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
-        self._open = sum(map(len, self._rest))
+        self._line_size = sum(map(len, self._rest))
         return self._take(lines)
 
     def _take(self, lines: list[bytes]) -> list[dict[str, Any]]:
-        if not self._begun:
-            self._begun, lines[0] = True, lines[0].removeprefix(_MARK)
+        if not self._has_begun:
+            self._has_begun, lines[0] = True, lines[0].removeprefix(_BYTE_ORDER_MARK)
         events: list[dict[str, Any]] = []
         for line in lines:
             said = line.rstrip(b"\r\n")
             if said.startswith(b"data:"):
                 self._data.append(said[5:].removeprefix(b" "))
-                self._held += len(self._data[-1]) + 1
+                self._event_size += len(self._data[-1]) + 1
             elif not said and self._data:
-                data, self._data, self._held = b"\n".join(self._data), [], 0
+                data, self._data, self._event_size = b"\n".join(self._data), [], 0
                 if data.strip() == _DONE:
                     continue
                 event: Any = parse_json(data)

@@ -1,6 +1,6 @@
-"""What a request says beside its messages: tools, which of them to call, options, the schema of the answer.
+"""Everything in a request but its messages: tools, which of them to call, options, the schema of the answer.
 
-A provider says in a table where each of these stands. It is written and read by the same table.
+A table of each provider says where these are. It serves for writing and for reading.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,23 +14,23 @@ from suture.messages import FrozenMap, ToolInfo
 from suture.wires.fields import expect, given, is_list, is_map, listed, map_of, object_of, text_of
 
 Body = dict[str, Any]
-_TYPING = ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref")
-_FREE = ("prefixItems", "patternProperties", "definitions")
-_TOLD = (
+_TYPE_KEYWORDS = ("type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref")
+_OPEN_KEYWORDS = ("prefixItems", "patternProperties", "definitions")
+_KEPT_KEYWORDS = (
     *("type", "enum", "const", "anyOf", "allOf", "$ref", "$defs", "properties", "required", "items"),
     *("description", "title", "default"),
 )
-"""What a closed schema says; each part of it says of what type it is."""
+"""The keywords that a closed schema keeps; each schema in it also needs one of `_TYPE_KEYWORDS`."""
 SCHEMA: Any = object()
-"""Stands for the schema in what asks for an answer of one."""
-_WORDS = ("auto", "none", "required")
+"""Takes the place of the schema in `RequestForm.answer`."""
+_CHOICES = ("auto", "none", "required")
 _REMOVED = "This tool is no longer there; do not call it."
-_BESIDE = "tool"
-"""What is kept of a tool beside the function in it."""
+_TOOL_FIELDS = "tool"
+"""The key for the fields of a tool that are beside the function in it."""
 
 
 def put_at(body: dict[str, Any], path: str, value: Any) -> None:
-    """Put a value where a path of names leads.
+    """Put a value at a path of names.
 
     >>> body = {"config": {"seed": 3}}
     >>> put_at(body, "config.topK", 5), body
@@ -45,7 +45,7 @@ def put_at(body: dict[str, Any], path: str, value: Any) -> None:
 
 
 def look_at(body: Any, path: str) -> Any:
-    """Return what stands where a path of names leads, `None` where nothing does.
+    """Return the value at a path of names, or `None`.
 
     >>> look_at({"config": {"seed": 3}}, "config.seed"), look_at({}, "config.seed")
     (3, None)
@@ -55,7 +55,7 @@ def look_at(body: Any, path: str) -> Any:
 
 
 def take_out(body: dict[str, Any], path: str) -> Any:
-    """Take out what stands where a path leads, and with it the objects that held nothing else; return it.
+    """Remove the value at a path, and objects that are empty without it; return the value.
 
     >>> body = {"config": {"seed": 3}, "stop": ["END"]}
     >>> take_out(body, "config.seed"), body
@@ -75,7 +75,7 @@ def take_out(body: dict[str, Any], path: str) -> Any:
 
 
 def _leaves(form: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield what `form` holds, each with the path to it."""
+    """Yield each value in `form` that is no object, with its path."""
     for name, value in form.items():
         yield from _leaves(value, f"{above}{name}.") if is_map(value) else [(f"{above}{name}", value)]
 
@@ -88,16 +88,16 @@ def _texts_in(value: Any) -> list[str]:
 
 
 def close_schema(schema: Any) -> dict[str, Any] | None:
-    """Return a schema whose objects have no other fields, for providers that demand it; `None` where some must have.
+    """Return a schema whose objects have no other fields, for providers that demand it; `None` if some need them.
 
-    What such a provider does not take beside the types, as how long a text may be, is left out.
+    Keywords that such a provider does not take, such as the length of a text, are left out.
 
     >>> close_schema({"type": "object", "properties": {"age": {"type": "integer", "minimum": 0}}})
     {'type': 'object', 'properties': {'age': {'type': 'integer'}}, 'additionalProperties': False}
     >>> close_schema({"type": "object", "additionalProperties": {"type": "integer"}}) is None
     True
     """
-    if not is_map(schema) or not any(name in schema for name in _TYPING) or any(name in schema for name in _FREE):
+    if not is_map(schema) or schema.keys().isdisjoint(_TYPE_KEYWORDS) or not schema.keys().isdisjoint(_OPEN_KEYWORDS):
         return None
     types: Any = schema.get("type")
     is_object = types == "object" or (is_list(types) and "object" in types)
@@ -116,7 +116,7 @@ def close_schema(schema: Any) -> dict[str, Any] | None:
         elif name == "items":
             inner = close_schema(value)
             is_free = is_free or inner is None
-        if name in _TOLD and inner is not None:
+        if name in _KEPT_KEYWORDS and inner is not None:
             closed[name] = inner
     if is_object:
         closed["additionalProperties"] = False
@@ -124,35 +124,35 @@ def close_schema(schema: Any) -> dict[str, Any] | None:
 
 
 class RequestForm:
-    """How the requests of one provider say what stands beside the messages.
+    """How one provider's requests express everything but the messages.
 
-    What a provider does not say by its table, it says by a method of its own.
+    Where the table of attributes is not enough, a provider overrides a method.
     """
 
     wire: ClassVar[str]
     paths: ClassVar[Mapping[str, str]] = {}
-    """Where an option stands that is not called here as everywhere; `stop` is always a list."""
+    """The path of each option that this provider does not have under its shared name; `stop` is always a list."""
     without: ClassVar[Sequence[str]] = ()
-    """The options that the provider does not have; they are reported."""
+    """The options that this provider does not have; they are reported as lost."""
     tools: ClassVar[str] = "tools"
     choice: ClassVar[str] = "tool_choice"
-    choices: ClassVar[Mapping[str, Any]] = {word: word for word in _WORDS}
-    """What `tool_choice` may say beside the name of a tool, in the provider's words."""
+    choices: ClassVar[Mapping[str, Any]] = {word: word for word in _CHOICES}
+    """The provider's form of each value of `tool_choice` that is not the name of a tool."""
     answer: ClassVar[Mapping[str, Any]]
-    """What asks for an answer of a schema; a name in it may be another."""
+    """The fields that ask for an answer by a schema, with `SCHEMA` for it; a `name` in them may differ when read."""
     function: ClassVar[str] = ""
-    """The field of a tool that holds what is said of a function, where that is not the tool itself."""
+    """The field of a tool that holds its function; empty if the tool itself is the function."""
     head: ClassVar[Mapping[str, Any]] = {}
-    """What else a tool that is a function says."""
+    """Further fields of a tool that is a function."""
     kind: ClassVar[str] = "function"
-    """The type of such a tool, which it need not say."""
+    """The type of such a tool, which may be missing."""
     parameters: ClassVar[str] = "parameters"
-    """Where a function has the schema of its arguments."""
+    """The path of the schema of a function's arguments."""
     no_arguments: ClassVar[Mapping[str, Any] | None] = {"type": "object", "properties": {}}
-    """The schema of a function that takes none; `None`: it is left out."""
+    """The schema of a function without arguments; `None` if it is left out."""
 
     def write(self, request: Request, losses: Losses, body: dict[str, Any]) -> dict[str, Any]:
-        """Return `body` with the tools and options of a request; any other option stands in it as it is."""
+        """Return `body` with the tools and options of a request; options of the provider are put in as they are."""
         tools = self.write_tools(request.tools, losses)
         if tools:
             put_at(body, self.tools, tools)
@@ -175,7 +175,7 @@ class RequestForm:
         return overlay(body, left)
 
     def read(self, body: Mapping[str, Any], *known: str) -> tuple[tuple[ToolInfo, ...], dict[str, Any]]:
-        """Return the tools and options of a request, but for what is `known`, under the shared names if those can."""
+        """Return the tools and options of a request without `known` fields, under shared names if possible."""
         options = rest_of(body, *known)
         found = look_at(options, self.tools)
         tools = self.read_tools([] if found is None else listed(found, None, self.tools))
@@ -197,17 +197,17 @@ class RequestForm:
         return tuple(tools), options
 
     def write_schema(self, schema: Any) -> Any:
-        """Return the schema of an answer as the provider takes it."""
+        """Return the schema of an answer in the provider's form."""
         return schema
 
     def read_schema(self, said: Any) -> Any:
-        """Return the schema of an answer."""
+        """Return the schema of an answer from the provider's form."""
         return said
 
     # Which tools to call
 
     def write_choice(self, choice: Any, tools: Sequence[ToolInfo]) -> Any:
-        """Return a word, or the name of a tool, as the provider says it; an object of its own as it is."""
+        """Return a shared word, or the name of a tool, in the provider's form; an object of the provider as it is."""
         if is_map(choice):
             return dict(choice)
         if not isinstance(choice, str):
@@ -215,7 +215,7 @@ class RequestForm:
         return deepcopy(self.choices[choice]) if choice in self.choices else self.write_name(choice, tools)
 
     def write_name(self, name: str, tools: Sequence[ToolInfo]) -> Any:
-        """Return the choice of one tool."""
+        """Return the choice of one tool in the provider's form."""
         raise NotImplementedError
 
     def put_choice(self, body: Body, options: Body, tools: Sequence[ToolInfo], losses: Losses) -> None:
@@ -225,11 +225,11 @@ class RequestForm:
             put_at(body, self.choice, self.write_choice(options.pop("tool_choice"), tools))
 
     def take_choice(self, options: dict[str, Any], tools: Sequence[ToolInfo]) -> None:
-        """Put the choice of a tool under its shared name, where a word, or the name of a tool, can say it."""
+        """Put the choice of a tool under its shared name if a shared word or the name of a tool expresses it."""
         choice = look_at(options, self.choice)
         if choice is not None:
             expect(choice, (str, Mapping), "an object", self.choice)
-        words = (*_WORDS, *_texts_in(choice))
+        words = (*_CHOICES, *_texts_in(choice))
         word = next((word for word in words if self.write_choice(word, tools) == choice), None)
         if word is not None:
             take_out(options, self.choice)
@@ -238,7 +238,7 @@ class RequestForm:
     # Tools
 
     def write_tools(self, tools: Sequence[ToolInfo], losses: Losses) -> list[dict[str, Any]]:
-        """Return `tools` as the provider takes them; what another provider runs, or says of one, is reported."""
+        """Return `tools` in the provider's form; tools and fields of another provider are reported."""
         made: list[dict[str, Any]] = []
         for place, tool in enumerate(tools):
             path = f"tools[{place}]"
@@ -257,20 +257,20 @@ class RequestForm:
         return made
 
     def is_function(self, tool: Mapping[str, Any]) -> bool:
-        """Tell whether a tool, or what was kept of one, is a function; any other is kept whole."""
+        """Return whether a tool, or what was kept of one, is a function; any other tool is kept whole."""
         return tool.get("type", self.kind) == self.kind
 
     def write_function(self, tool: ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a function with what was kept of it."""
+        """Return a tool that is a function, with what was kept of it."""
         function = {"name": tool.name, **given(description=tool.description or None)}
         schema = self.no_arguments if tool.parameters is None else tool.parameters
         if schema is not None:
             put_at(function, self.parameters, dict(schema))
-        function = overlay(function, {name: value for name, value in own.items() if name != _BESIDE})
-        return {**self.head, **({self.function: function} if self.function else function), **map_of(own, _BESIDE)}
+        function = overlay(function, {name: value for name, value in own.items() if name != _TOOL_FIELDS})
+        return {**self.head, **({self.function: function} if self.function else function), **map_of(own, _TOOL_FIELDS)}
 
     def name_tools(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """Return tools of these names, for a provider that wants those named which a history calls."""
+        """Return tools with these names, for a provider that demands all tools that a history calls."""
         return [self.write_function(ToolInfo(name, _REMOVED), {}) for name in dict.fromkeys(names) if name]
 
     def read_tools(self, tools: Sequence[Mapping[str, Any]]) -> list[ToolInfo]:
@@ -278,18 +278,18 @@ class RequestForm:
         return read_each(tools, self.read_tool, self.tools)
 
     def read_tool(self, tool: Mapping[str, Any]) -> ToolInfo:
-        """Return one tool; one that is no function is kept whole."""
+        """Return one tool; if it is no function, it is kept whole."""
         if self.is_function(tool):
             if not self.function:
                 return self.read_function(rest_of(tool, *self.head))
             beside = rest_of(tool, self.function, *self.head)
-            return self.read_function(object_of(tool, self.function), {_BESIDE: beside} if beside else {})
+            return self.read_function(object_of(tool, self.function), {_TOOL_FIELDS: beside} if beside else {})
         held = next((value for value in tool.values() if is_map(value) and "name" in value), tool)
         name = text_of(held, "name") or text_of(tool, "type") or next(iter(tool), "tool")
         return ToolInfo(name, text_of(held, "description"), extra={self.wire: dict(tool)})
 
     def read_function(self, function: Mapping[str, Any], marks: Mapping[str, Any] = FrozenMap()) -> ToolInfo:
-        """Return a function, and `marks` beside what is kept of it."""
+        """Return a function as a tool that keeps `marks` beside its unknown fields."""
         if not text_of(function, "name"):
             raise InputError("expected a tool with a name")
         rest = rest_of(function, "name", "description")

@@ -1,7 +1,6 @@
-"""Suture together with what others speak: tools of MCP servers, OpenTelemetry, other frameworks, the SDKs' clients.
+"""Suture with other software: MCP servers, OpenTelemetry, Temporal, other frameworks, and the SDKs' clients.
 
-Nothing is imported here. Each module needs what it is named after, which its extra brings, and is imported by those who
-use it.
+Nothing is imported here. Each module needs the package it is named after; import the one that you use.
 """
 
 __all__: list[str] = []

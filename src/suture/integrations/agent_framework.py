@@ -1,8 +1,8 @@
 """Suture in Agent Framework: a chat client whose requests never carry a broken history. Needs `agent-framework`.
 
-Its messages hold contents of many types; results stand in messages of the role `tool`. A tool that the provider ran
-itself has its call and its result in one assistant message: neither is ours to touch. What Suture attaches to a result
-stands in `additional_properties`, which no client sends.
+Its messages hold contents of many types; results are in messages of the role `tool`. A tool that the provider ran
+itself has its call and its result in one assistant message, and both are left alone. What Suture attaches to a result
+is in `additional_properties`, which no client sends.
 """
 
 from collections import OrderedDict
@@ -36,22 +36,22 @@ __all__ = ["wrap"]
 ClientT = TypeVar("ClientT", bound=BaseChatClient[Any])
 
 _CONTINUES = ("conversation_id", "conversation", "previous_response_id")
-_Asked = tuple[Any, Sequence[Message]]
-"""A request: what it goes on with, and what is new in it."""
+_Request = tuple[Any, Sequence[Message]]
+"""A request: the id of what it continues, and its new messages."""
 _ENDS = ("response.completed", "response.incomplete", "response.failed")
 
 
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     """Return a chat client like `client`, of the same class, that sends acceptable histories.
 
-    This is the innermost place there is: each model call of an agent's tool loop passes it, behind all middlewares,
-    history providers and compaction. What is repaired is repaired for that call alone; sessions keep what they have.
-    Calls that the service keeps, and that a request leaves open, are answered, if their response went through this
-    client. The given client stays as it is, and both use the same connections.
+    This is the innermost place: each model call of an agent's tool loop passes it, after all middlewares, history
+    providers and compaction. A repair is for that call alone; sessions keep what they have. Calls that the service
+    keeps, and that a request leaves open, are answered if their response went through this client. The given client
+    does not change, and both use the same connections.
 
     Args:
         client: any chat client that derives from `BaseChatClient`, as those of the framework do.
-        options: those of every guest, see `suture.integrations.guest.Options`.
+        options: the options of every guest, see `suture.integrations.guest.Options`.
 
     >>> from agent_framework import Agent, BaseChatClient
     >>> class MyClient(BaseChatClient):
@@ -63,7 +63,7 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
         raise ConfigError(f"expected a chat client that derives from BaseChatClient, found {type(client).__name__}")
     chosen = GuestOptions.of(__name__, **options)
     profile, service = chosen.profile or _profile(client), _Service()
-    # OpenAI's Responses take arguments as text alone, and the framework sends them as they are.
+    # OpenAI's Responses only take arguments as text, and the framework sends them as they are.
     wire = TEXT_WIRE if profile.name == "openai-responses" else WIRE
     kind, dressed = cast("Any", client.__class__), cast("Any", copy(client))
 
@@ -77,7 +77,7 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
         rules = get_profile("pairing") if known else profile
         repaired: Any = repair_request(messages, wire, chosen, profile=rules, kept=kept)
         reply = kind._inner_get_response(dressed, messages=repaired, options=options, **named)  # noqa: SLF001
-        # What runs in the background goes on, whoever reads it.
+        # A background response goes on, even if its stream is left.
         return service.hear(reply, None if options.get("background") else (known, messages))
 
     dressed._inner_get_response = inner  # noqa: SLF001 - what each client implements, and nobody else calls
@@ -85,20 +85,20 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
 
 
 class _Service:
-    """What a service keeps of conversations, as far as it has gone by."""
+    """What is known of the conversations that a service keeps, from the requests and responses of this client."""
 
     _MOST = 256
-    """How many requests are remembered whose streams were left."""
+    """How many requests with abandoned streams are remembered."""
 
     def __init__(self) -> None:
         self.calls = OpenCalls()
-        self._left: OrderedDict[str, _Asked] = OrderedDict()
-        """By the response: a request whose stream was left before its end, so that the service has not kept it."""
+        self._left: OrderedDict[str, _Request] = OrderedDict()
+        """By response id: a request whose stream was left before its end, so that the service did not keep it."""
 
     def go_on(
         self, messages: Sequence[Message], options: Mapping[str, Any]
     ) -> tuple[Sequence[Message], Mapping[str, Any], Any]:
-        """Return messages and options to go on with what the service has, and what that is; say again what it lacks."""
+        """Return messages, options and the id to continue with; messages that the service lacks are sent again."""
         key = next((key for key in _CONTINUES if options.get(key)), "")
         known = id_of(options.get(key))
         left = self._left.get(known) if key and not options.get("continuation_token") else None
@@ -108,8 +108,8 @@ class _Service:
         others = {name: value for name, value in options.items() if name != key}
         return [*said, *messages], {**others, **given(**{key: before})}, before
 
-    def hear(self, reply: Any, asked: _Asked | None) -> Any:
-        """Return what a client gave, of which all is noted as it comes."""
+    def hear(self, reply: Any, asked: _Request | None) -> Any:
+        """Return a client's reply, and record what comes in it."""
 
         async def later() -> Any:
             return self.hear(await reply, asked)
@@ -122,16 +122,16 @@ class _Service:
         return reply
 
     def _note(self, response: Any) -> None:
-        """Remember what calls a response leaves open, if the service keeps it."""
+        """Remember the calls that a response leaves open, if the service keeps it."""
         if isinstance(response, ChatResponse) and response.conversation_id:
             found = [call for message in response.messages for call in _calls(message.contents)]
-            # A response stays what it is; to a conversation others may add.
+            # A response does not change, but others may add to a conversation.
             complete = response.conversation_id == response.response_id and not response.continuation_token
             self.calls.note(response.conversation_id, found, complete=complete)
             self._left.pop(response.conversation_id, None)
 
-    def _watch(self, stream: Any, asked: _Asked | None) -> Any:
-        """Return a stream of updates with the calls that come in it remembered, and whether it came to its end."""
+    def _watch(self, stream: Any, asked: _Request | None) -> Any:
+        """Return a stream of updates, and remember the calls in it and whether it came to its end."""
         known: dict[str, Message] = {}
 
         def hear(update: ChatResponseUpdate) -> None:
@@ -151,7 +151,7 @@ class _Service:
 
 
 def _calls(contents: Sequence[Content]) -> list[Message]:
-    """Return the calls among `contents` that the program has to answer, without their arguments."""
+    """Return messages with the calls in `contents` that the program has to answer, without their arguments."""
     found = [content for content in contents if content.type == "function_call" and not getattr(content, "hosted", 0)]
     return [
         Message(
@@ -161,7 +161,7 @@ def _calls(contents: Sequence[Content]) -> list[Message]:
                     call.call_id or "",
                     call.name or "",
                     arguments="{}",
-                    # Ids and kinds; what a shell is told to do is no text.
+                    # Texts are ids and kinds; the commands of a shell are not texts.
                     additional_properties={k: v for k, v in call.additional_properties.items() if isinstance(v, str)},
                 )
             ],
@@ -171,7 +171,7 @@ def _calls(contents: Sequence[Content]) -> list[Message]:
 
 
 def _profile(client: BaseChatClient[Any]) -> Profile:
-    """Return the profile of a client's provider, which the framework's classes and their telemetry name."""
+    """Return the profile of a client's provider, by the names of its classes and its telemetry."""
     kinds = [kind.__name__ for kind in type(client).__mro__ if kind.__module__.startswith("agent_framework")]
     found = profile_of(" ".join([*kinds, client.OTEL_PROVIDER_NAME]))
     return get_profile("openai-responses") if found.name == "openai-chat" and client.STORES_BY_DEFAULT else found
@@ -180,7 +180,7 @@ def _profile(client: BaseChatClient[Any]) -> Profile:
 # --- its messages --------------------------------------------------------------------------------
 
 HELD = Message("system", [])
-"""Stands at the head of a list for what the service keeps of the conversation. It is not sent."""
+"""Stands for the part of the conversation that the service keeps. It is not sent."""
 
 _HOSTED = "hosted"
 _MEDIA = dict.fromkeys(("data", "uri", "hosted_file"), MEDIA)
@@ -188,13 +188,13 @@ _KINDS = {"function_call": CALL, "function_result": RESULT, "text": TEXT, "text_
 
 
 class _OwnCall(Call):
-    """A call that knows what its client attached to it: the result of a shell, say, must have that as well."""
+    """A call with the properties that its client attached, which the result (of a shell, say) must have as well."""
 
     properties: Mapping[str, Any]
 
 
-class _Settled(NamedTuple):
-    """A call or a result whose counterpart stands in the same message."""
+class _Paired(NamedTuple):
+    """A call or a result whose counterpart is in the same message."""
 
     content: Any
 
@@ -221,14 +221,14 @@ class AgentFrameworkWire(ObjectWire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends a message by itself: a result stands in a message of its own."""
+        """The repairs of single messages; results have their own messages, so `results-not-first` cannot occur."""
         return {problem: mend for problem, mend in super().mends.items() if problem != "results-not-first"}
 
     def refers(self, message: Any) -> bool:
         return message is HELD
 
     def role(self, message: Any, index: int | None) -> str:
-        """Return the role of `message`; who brings results is a user, and so is whoever a program makes up."""
+        """Return the role of `message`: tools are users, and so is any role that a program makes up."""
         role = super().role(message, index)
         return "system" if message.role in {"system", "developer"} else role
 
@@ -239,7 +239,7 @@ class AgentFrameworkWire(ObjectWire):
             if not isinstance(content, Content):
                 raise self.fault(index, "contents", "expected a list of contents")
             has_results = has_results or content.type == "function_result"
-        return _with_settled(contents) if has_results and message.role == "assistant" else contents
+        return _mark_paired(contents) if has_results and message.role == "assistant" else contents
 
     def is_signed(self, block: Any) -> bool:
         return self.kind(block) == THINKING and bool(block.protected_data)
@@ -251,7 +251,7 @@ class AgentFrameworkWire(ObjectWire):
         return call
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
-        """Return the result that `block` holds: its items, or what older ones have in their place."""
+        """Return the result in `block`: its items, or the `result` of older releases."""
         extra = block.additional_properties
         content = block.items or block.result
         if content is not None and not isinstance(content, str) and not is_list(content):
@@ -260,12 +260,12 @@ class AgentFrameworkWire(ObjectWire):
         return Result(call_id, name, content, "", MARK in extra, block.exception is not None, extra)
 
     def can_answer(self, call: Call) -> bool:
-        """Tell whether a placeholder can be made: what the service runs, the service answers."""
+        """Return whether a placeholder can be made; the service answers the calls that it runs itself."""
         return call.kind != _HOSTED
 
     def tell_block(self, block: Any, telling: Telling) -> None:
-        """Tell one content: its words, that it is a medium, or its fields."""
-        content = block.content if isinstance(block, _Settled) else block
+        """Tell one content: its words, its medium, or its fields."""
+        content = block.content if isinstance(block, _Paired) else block
         if content is block and self.kind(block) != OTHER:
             super().tell_block(block, telling)
         else:
@@ -292,8 +292,8 @@ class AgentFrameworkWire(ObjectWire):
         return self.with_blocks(Message(role, []), blocks)
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other contents; nothing but results makes it a tool's, and no result a user's."""
-        contents = [block.content if isinstance(block, _Settled) else block for block in blocks]
+        """Return `message` with other contents; it is a tool's if all are results, and a user's if none is."""
+        contents = [block.content if isinstance(block, _Paired) else block for block in blocks]
         results = sum(content.type == "function_result" for content in contents)
         role = message.role
         if results and results == len(contents):
@@ -303,11 +303,11 @@ class AgentFrameworkWire(ObjectWire):
         return with_fields(message, role=role, contents=contents)
 
     def _in_order(self, message: Any, blocks: Sequence[Any]) -> Any:
-        made = self.with_blocks(message, blocks)  # a settled block is another one each time; its content is not
+        made = self.with_blocks(message, blocks)  # settled blocks are new objects each time, but their contents are not
         return message if all(map(is_, made.contents, message.contents)) else made
 
 
-def _with_settled(contents: Sequence[Any]) -> list[Any]:
+def _mark_paired(contents: Sequence[Any]) -> list[Any]:
     """Return `contents` with each result, and the call before it that it answers, marked as settled."""
     blocks = list(contents)
     open_calls: dict[Any, list[int]] = {}
@@ -316,12 +316,12 @@ def _with_settled(contents: Sequence[Any]) -> list[Any]:
             open_calls.setdefault(content.call_id, []).append(place)
         elif content.type == "function_result" and open_calls.get(content.call_id):
             for settled in (place, open_calls[content.call_id].pop(0)):
-                blocks[settled] = _Settled(contents[settled])
+                blocks[settled] = _Paired(contents[settled])
     return blocks
 
 
 class _TextWire(AgentFrameworkWire):
-    """The same for a client that sends arguments as they are, to a provider that takes text."""
+    """The wire for a client that sends arguments as they are, to a provider that only takes text."""
 
     takes_objects = False
 

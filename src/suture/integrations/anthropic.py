@@ -11,12 +11,12 @@ __all__ = ["wrap"]
 def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     """Return a client like `client`, of the same class, that sends acceptable histories.
 
-    `messages` are repaired on their way out, where they need it, also those of a batch and those that are only counted;
-    nothing else of a request is touched. The given client stays as it is, and both use the same connections.
+    `messages` are repaired on their way out if they need it, even those of a batch and those that are only counted;
+    nothing else in a request changes. The given client does not change, and both use the same connections.
 
     Args:
         client: an `Anthropic`, an `AsyncAnthropic`, or the client of a platform, such as `AnthropicBedrock`.
-        options: those of every guest, see `suture.integrations.guest.Options`.
+        options: the options of every guest, see `suture.integrations.guest.Options`.
 
     >>> from anthropic import Anthropic
     >>> client = wrap(Anthropic(api_key="none"))

@@ -1,8 +1,8 @@
 """Clients of the official SDKs whose requests carry acceptable histories.
 
 Every method of such a client, plain or streaming, raw or parsed, stable or beta, ends in one public method, `request`.
-A copy of the client gets a `request` of its own, which looks at the body and passes all else on. What it gives back, a
-response or an awaitable, is passed on as well: sync and async clients are the same here.
+A copy of the client gets its own `request`, which repairs the body and passes everything else on. It returns what the
+original returns, a response or an awaitable, so sync and async clients are the same here.
 """
 
 from collections import OrderedDict
@@ -27,13 +27,13 @@ __all__ = ["ClientT", "OpenCalls", "id_of", "wrap_client"]
 
 _Body = Mapping[str, Any]
 _Hear = Callable[[Any], None]
-"""Takes a response as it goes by, or an event of its stream."""
+"""Called with each response, or each event of its stream."""
 ClientT = TypeVar("ClientT")
 _RESPONSES = PLACES["responses"]
 
 
 class _Requests:
-    """Repairs the histories in the bodies of requests, of any of `wires`. What has another shape is left as it is."""
+    """Repairs the histories in the bodies of requests, if they are of one of `wires`; other bodies stay as they are."""
 
     def __init__(self, options: GuestOptions, wires: Sequence[str]) -> None:
         self._options, self.calls, profile = options, OpenCalls(), options.profile
@@ -45,7 +45,7 @@ class _Requests:
         self._profiles = {wire: profile if wire in spoken else default_profile(wire) for wire in wires}
 
     def repair(self, path: str, body: _Body, added: _Body) -> _Body:
-        """Return the body to send: `body` itself where that is acceptable; the SDK will merge `added` into it."""
+        """Return the body to send: `body` itself if that is acceptable; the SDK will merge `added` into it."""
         path = path.removeprefix("v1/")
         place, batch = PLACES.get(path), body.get("requests")
         if place is None or place.wire not in self._profiles:
@@ -75,10 +75,10 @@ class _Requests:
 
 
 class OpenCalls:
-    """The calls that a service keeps and waits for, as far as their responses have gone by.
+    """The calls that a service keeps and waits for, as far as their responses were seen.
 
-    A service that keeps a conversation (`previous_response_id`, `conversation`) refuses whatever comes next without
-    their results. Nothing else of a conversation is kept in mind, and only of the last few thousand responses.
+    A service that keeps a conversation (`previous_response_id`, `conversation`) refuses its next request without their
+    results. Nothing else of a conversation is remembered, and only for the last few thousand responses.
 
     >>> calls = OpenCalls()
     >>> calls.note("resp_1", ["a call"], complete=True)
@@ -93,7 +93,7 @@ class OpenCalls:
         self._calls: OrderedDict[str, tuple[list[Any], bool]] = OrderedDict()
 
     def note(self, key: Any, calls: Sequence[Any], *, complete: bool) -> None:
-        """Remember the open calls of a response, or of a conversation; `complete` where there can be no others."""
+        """Remember the open calls of a response or a conversation; `complete` means that there can be no others."""
         if key:
             with self._lock:
                 self._calls[key] = [*calls], complete
@@ -102,9 +102,9 @@ class OpenCalls:
                     self._calls.popitem(last=False)
 
     def before(self, marker: Any, response: Any, conversation: Any) -> list[Any]:
-        """Return what stands before a request that goes on with a response, or a conversation, that a service keeps.
+        """Return what comes before a request that continues a response or a conversation kept by the service.
 
-        That is all its open calls; where there may be others, `marker` stands before them.
+        That is its open calls, after a `marker` if there may be others.
         """
         if not response and not conversation:
             return []
@@ -113,7 +113,7 @@ class OpenCalls:
         return [*calls] if complete else [marker, *calls]
 
     def hear(self) -> _Hear:
-        """Return what takes one response of OpenAI's, whole or event by event."""
+        """Return a function that reads one response of OpenAI's, whole or event by event."""
         keys: list[Any] = []
         calls: list[Any] = []
 
@@ -134,7 +134,7 @@ class OpenCalls:
 
 
 def id_of(conversation: Any) -> Any:
-    """Return the id of a conversation, which may be an object that has it.
+    """Return the id of a conversation, which may be given as an object.
 
     >>> id_of({"id": "conv_1"}), id_of("conv_1"), id_of(None)
     ('conv_1', 'conv_1', None)
@@ -143,7 +143,7 @@ def id_of(conversation: Any) -> Any:
 
 
 def _open_call(item: Any) -> Any:
-    """Return what must be known of a call to answer it; nothing where `item` is none that can be answered."""
+    """Return the fields of a call that an answer needs; `None` if `item` is not a call that can be answered."""
     wire = get_wire("openai-responses")
     calls = wire.view(item).calls if str(word(item, "type") or "").endswith(("_call", "_request")) else ()
     if not calls or not wire.can_answer(calls[0]):
@@ -156,7 +156,7 @@ def _open_call(item: Any) -> Any:
 
 
 def wrap_client(client: ClientT, requirement: str, wires: Sequence[str], options: GuestOptions) -> ClientT:
-    """Return a copy of a client of the SDK `requirement`, whose POST requests carry histories that are acceptable."""
+    """Return a copy of a client of the SDK `requirement` whose POST requests carry acceptable histories."""
     original: Any = client
     kind, package = cast("type", original.__class__), requirement.partition(">")[0]
     known = package in {base.__module__.partition(".")[0] for base in kind.__mro__}
@@ -167,7 +167,7 @@ def wrap_client(client: ClientT, requirement: str, wires: Sequence[str], options
 
 
 def _dress(client: Any, requests: _Requests) -> Any:
-    """Give `client`, which is nobody else's, a `request` that repairs, and let its copies have one as well."""
+    """Give `client`, which nobody else uses yet, and all its copies a `request` that repairs."""
     kind = client.__class__
 
     def request(cast_to: Any, options: Any, *rest: Any, **named: Any) -> Any:
@@ -179,7 +179,7 @@ def _dress(client: Any, requests: _Requests) -> Any:
                 options = copy(options)
                 options.json_data = repaired
         reply = kind.request(client, cast_to, options, *rest, **named)
-        return _heard(reply, requests.calls.hear()) if path.startswith("responses") else reply
+        return _listen(reply, requests.calls.hear()) if path.startswith("responses") else reply
 
     def copied(how: Callable[..., Any], *rest: Any, **named: Any) -> Any:
         return _dress(how(client, *rest, **named), requests)
@@ -189,34 +189,34 @@ def _dress(client: Any, requests: _Requests) -> Any:
     return client
 
 
-def _heard(reply: Any, hear: _Hear) -> Any:
-    """Return what a request gave, of which `hear` will hear: now, when it is awaited or parsed, or as it streams."""
+def _listen(reply: Any, hear: _Hear) -> Any:
+    """Return the reply of a request, and call `hear` with it: now, when it is awaited or parsed, or as it streams."""
 
     async def later() -> Any:
-        return _heard(await reply, hear)
+        return _listen(await reply, hear)
 
     if isawaitable(reply):
         return later()
     events: Any = getattr(reply, "_iterator", None)
     if hasattr(events, "__anext__"):
-        reply._iterator = _watched_later(events, hear)  # noqa: SLF001 - the one place that all events pass
+        reply._iterator = _watch_async(events, hear)  # noqa: SLF001 - the one place that all events pass
     elif events is not None:
-        reply._iterator = _watched(events, hear)  # noqa: SLF001
+        reply._iterator = _watch(events, hear)  # noqa: SLF001
     elif hasattr(reply, "http_response") and callable(getattr(reply, "parse", None)):
         parse = reply.parse
-        reply.parse = lambda *rest, **named: _heard(parse(*rest, **named), hear)  # pyright: ignore[reportUnknownLambdaType]
+        reply.parse = lambda *rest, **named: _listen(parse(*rest, **named), hear)  # pyright: ignore[reportUnknownLambdaType]
     else:
         hear(reply)
     return reply
 
 
-def _watched(events: Iterator[Any], hear: _Hear) -> Iterator[Any]:
+def _watch(events: Iterator[Any], hear: _Hear) -> Iterator[Any]:
     for event in events:
         hear(event)
         yield event
 
 
-async def _watched_later(events: Any, hear: _Hear) -> AsyncIterator[Any]:
+async def _watch_async(events: Any, hear: _Hear) -> AsyncIterator[Any]:
     async with aclosing(events) as coming:
         async for event in coming:
             hear(event)

@@ -1,4 +1,4 @@
-"""`suture.Compaction` for guests: one request at a time, with what the framework has for a model and for files."""
+"""`suture.Compaction` for guests: one request at a time, with the framework's own model and files."""
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import replace
@@ -13,12 +13,12 @@ from suture.middleware import Compaction
 
 
 class GuestRequest:
-    """One request of a guest's agent, and how it is kept below a limit.
+    """One request of a guest's agent, which is kept below a limit.
 
     Args:
-        compaction: how; its summariser, its backend and its root are those of the request.
+        compaction: the settings; its summariser, backend and root are replaced by those of the request.
         values: what is remembered between requests: the last summaries, and the limit that a provider named.
-        window: how many tokens the model takes, where that is known.
+        window: how many tokens the model takes, if that is known.
         summarize: asks the model of the request, or another.
 
     >>> asked = [{"role": "user", "content": "Hello?"}]
@@ -50,23 +50,23 @@ class GuestRequest:
         self._work: Any = None
 
     def is_long(self) -> bool:
-        """Tell whether it is over the limit."""
+        """Return whether the request is over the limit."""
         self._work = self._compaction.before_model_rewrite_state(self._state, self._context)
         return self._work is not None
 
     async def shorten(self) -> list[Any] | None:
-        """Return shorter messages for a request that is over the limit; `None` where nothing changes."""
-        return self._took(await settle(self._work))
+        """Return shorter messages for a request that is over the limit; `None` if nothing changes."""
+        return self._take(await settle(self._work))
 
     async def shorten_refused(self, refusal: Exception) -> list[Any]:
         """Return shorter messages for a request that was refused as too long; raise the refusal if there are none."""
         error = ContextLengthError(str(refusal))
-        made = self._took(await self._compaction.shorten(self._state, self._context, error))
+        made = self._take(await self._compaction.shorten(self._state, self._context, error))
         if made is None:
             raise refusal
         return made
 
-    def _took(self, made: ChatModelAgentState[Any] | None) -> list[Any] | None:
+    def _take(self, made: ChatModelAgentState[Any] | None) -> list[Any] | None:
         if made is None:
             return None
         self._state = made

@@ -1,11 +1,11 @@
-"""A plugin for Google's Agent Development Kit: models are never sent a broken history, and learn what was broken off.
+"""A plugin for Google's Agent Development Kit: models never get a broken history, and learn what was broken off.
 
 Needs the extra `google-adk`.
 
-ADK leaves a call without an answer, and an answer without a call, out of what a model is sent: the model never learns
-that it tried. So a run gets a view of its session, in which a call that was broken off has an answer, right where it
-belongs, and an answer without a call is text. ADK goes by the rest itself: which agent sees what, and what belongs
-behind which call. Nothing is written into the session: that a call was broken off is only inferred.
+ADK drops calls without an answer, and answers without a call, from what it sends to a model: the model never learns
+that it tried. So a run gets a view of its session in which a call that was broken off has an answer in the right
+place, and an answer without a call is text. ADK still decides which agent sees what, and which answer follows which
+call. Nothing is written into the session, because it is only inferred that a call was broken off.
 """
 
 from collections.abc import Sequence
@@ -35,27 +35,27 @@ __all__ = ["PatchToolCallsPlugin"]
 
 _WIRE = "gemini"
 _REQUESTS = frozenset(("adk_request_confirmation", "adk_request_credential", "adk_request_input"))
-"""What ADK asks of people. It looks for their answers in the session itself."""
+"""Calls with which ADK asks people. It looks for their answers in the session itself."""
 _ABORTED = "INVOCATION_ABORTED"
-"""The code of what ADK answers itself to the calls of a run that was aborted, whether their tools had ended or not."""
+"""The code of ADK's own answers to the calls of an aborted run, whether their tools had ended or not."""
 _OF_TURN = ("invocation_id", "author", "branch", "isolation_scope", "timestamp")
-"""What an answer has of the event with the call."""
+"""The fields that an answer copies from the event with the call."""
 
 
 class PatchToolCallsPlugin(BasePlugin):
     """Repairs the requests of a run; the stored session does not change.
 
-    A call that has no answer, and behind which the user said something, is answered for the run. Tools that take long,
-    people who were asked and agents that have a task are waited for. An answer without a call is told as text. Before
-    each request to a model its contents are repaired, where they need it.
+    A call without an answer after which the user said something is answered for the run. Long-running tools, people who
+    were asked and agents with a task are waited for. An answer without a call becomes text. Before each request to a
+    model its contents are repaired if they need it.
 
     Put it last, so that it sees what other plugins made of a request.
 
     Args:
-        name: of the plugin; ADK wants it unique.
-        options: those of every guest, see `suture.integrations.guest.Options`. ADK's own adapters make of contents what
-            other providers take, but for the ids: these are made to suit the model that is called. Of a `profile` that
-            is not Gemini's the ids are taken.
+        name: the name of the plugin, which ADK wants to be unique.
+        options: the options of every guest, see `suture.integrations.guest.Options`. ADK's adapters convert contents
+            for other providers, except for the ids: these are made to suit the model that is called. If `profile` is
+            not Gemini's, only its form of ids is used.
 
     >>> from google.adk.agents import LlmAgent
     >>> from google.adk.apps import App
@@ -69,7 +69,7 @@ class PatchToolCallsPlugin(BasePlugin):
         self._options = GuestOptions.of(__name__, **options)
 
     async def before_run_callback(self, *, invocation_context: InvocationContext) -> None:
-        """Let the run see its session whole. What is stored stays as it is."""
+        """Give the run a complete view of its session. The stored session does not change."""
         session, reader = invocation_context.session, _Reader(self._options, invocation_context)
         session.events = reader.complete(session.events)
         found = [replace(each, index=place) for place, report in reader.reports for each in report.findings]
@@ -79,7 +79,7 @@ class PatchToolCallsPlugin(BasePlugin):
             announce(whole, self._options)
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
-        """Repair the contents of a request, unless they only go on with what the service keeps."""
+        """Repair the contents of a request, unless they only continue what the service keeps."""
         if llm_request.previous_interaction_id:
             return
         wanted = self._options.profile or profile_of(llm_request.model or _WIRE)
@@ -94,15 +94,15 @@ def _as_contents(repaired: Sequence[Any]) -> list[Content]:
     return [each if isinstance(each, Content) else Content.model_validate(each) for each in repaired]
 
 
-def _rewound(events: Sequence[Event]) -> set[int]:
-    """Return the places of the events that were taken back: no model is sent them."""
+def _find_rewound(events: Sequence[Event]) -> set[int]:
+    """Return the places of the events that were rewound, which no model gets."""
     first: dict[str, int] = {}
     for place, event in enumerate(events):
         first.setdefault(event.invocation_id, place)
     gone: set[int] = set()
     for place in reversed(range(len(events))):
         back_to = events[place].actions.rewind_before_invocation_id
-        if back_to and place not in gone:  # of a rewind that was taken back itself, nothing counts
+        if back_to and place not in gone:  # a rewind that was itself rewound does not count
             gone.update(range(min(first.get(back_to, place), place), place + 1))
     return gone
 
@@ -113,18 +113,18 @@ def _parts(event: Event) -> Sequence[Part]:
 
 @dataclass(slots=True)
 class _Turn:
-    """An event with calls, and what they were answered."""
+    """An event with calls, and their answers."""
 
     place: int
     event: Event
     last: int
-    """Where the last of the answers stands; where the event itself does, if there is none."""
+    """The place of the last answer, or of the event itself if there is none."""
     calls: dict[str, FunctionCall]
-    """By their ids. One without is for ADK to place."""
+    """By id. ADK places calls without an id."""
     answers: dict[str | None, FunctionResponse] = field(default_factory=dict[str | None, FunctionResponse])
-    """By the id of the call, in the order of their coming; of several to a call the last."""
+    """By the id of the call, in order of arrival; of several answers to a call, the last."""
     beside: list[Part] = field(default_factory=list[Part])
-    """What else stands in the events with the answers."""
+    """The other parts of the events with the answers."""
 
 
 class _Reader:
@@ -135,26 +135,26 @@ class _Reader:
         self._agents: Any = getattr(run.agent, "root_agent", None)
         self._turns: list[_Turn] = []
         self._latest: dict[str | None, _Turn] = {}
-        """By the id of a call: the last turn that has it. There an answer belongs, as ADK has it."""
+        """By the id of a call: the last turn that has it, to which ADK assigns an answer."""
         self._called: set[object] = set()
-        """The ids of all calls, and the names of those without one, as ADK goes by these."""
+        """The ids of all calls, and the names of those without an id, which ADK uses instead."""
         self._waiting: set[str] = set()
-        """The ids of calls that somebody may still answer: a tool that takes long, a person, an agent with a task."""
+        """The ids of calls that somebody may still answer: a long-running tool, a person, an agent with a task."""
         self._branches: set[str] = set()
-        """Where such a call came up: the calls after which a branch is named are waited for as well."""
+        """The branches of such calls: the calls that these branches are named after are waited for as well."""
         self._said = self._said_here = -1
-        """Where the user last said something at all, and to this run."""
+        """The places where the user last said something, in any run and in this one."""
         self.reports: list[tuple[int, Report]] = []
-        """What was found at which event, and what was done about it."""
+        """The place of an event, and the report of its repair."""
 
     def complete(self, events: list[Event]) -> list[Event]:
-        """Return the events as the run should see them: the very list, if they are like that."""
-        rewound = _rewound(events)
+        """Return the events as the run should see them: the same list, if nothing changes."""
+        rewound = _find_rewound(events)
         seen = [event if place in rewound else self._read(place, event) for place, event in enumerate(events)]
         added: dict[int, list[Event]] = {}
         for turn in self._turns:
-            # A call was broken off if the user said something after it; of this run's own, if that was said to this
-            # run: else ADK, which may take the run up again, runs the call now.
+            # A call was broken off if the user said something after it. A call of this run counts only if that was said
+            # in this run: otherwise ADK may have resumed the run, and runs the call now.
             said = self._said_here if turn.event.invocation_id == self._run_id else self._said
             asked = [call for call in turn.calls.values() if call.id in turn.answers or not self._is_awaited(call)]
             if turn.last < said and [*turn.answers] != [call.id for call in asked]:
@@ -164,8 +164,8 @@ class _Reader:
         return [each for place, event in enumerate(seen) for each in (event, *added.get(place, ()))]
 
     def _read(self, place: int, event: Event) -> Event:
-        """Note what happens in an event, and return it with the answers without a call as text."""
-        event = self._retell(place, event)
+        """Record what happens in an event, and return it with answers without a call as text."""
+        event = self._write_orphans_as_text(place, event)
         calls, answers = event.get_function_calls(), event.get_function_responses()
         if event.author == "user" and _parts(event) and not answers:
             self._said = place
@@ -189,8 +189,8 @@ class _Reader:
         self._branches |= {f"{event.branch}."} if asked else set()
         return event
 
-    def _retell(self, place: int, event: Event) -> Event:
-        """Return an event with its answers without a call as text; what is not to be kept is left to ADK to drop."""
+    def _write_orphans_as_text(self, place: int, event: Event) -> Event:
+        """Return an event in which answers without a call are text; ADK drops those that the options do not keep."""
         parts = list(_parts(event))
         for position, part in enumerate(parts):
             call, answer = part.function_call, part.function_response
@@ -203,15 +203,15 @@ class _Reader:
         return event.model_copy(update={"content": event.content.model_copy(update={"parts": parts})})
 
     def _is_awaited(self, call: FunctionCall) -> bool:
-        """Tell whether somebody may still answer a call; ADK goes on with an agent's task, however long that takes."""
+        """Return whether somebody may still answer a call; ADK continues an agent's task, however long that takes."""
         agent = self._agents.find_agent(call.name or "") if self._agents is not None else None
         is_task = getattr(agent, "mode", None) == "task"
         return is_task or call.id in self._waiting or any(f"@{call.id}." in branch for branch in self._branches)
 
     def _answer(self, turn: _Turn, calls: Sequence[FunctionCall]) -> Event:
         """Return an event with all answers to a turn, in the order of its calls."""
-        # ADK puts the answers together in the order of their coming, and takes the last to each call. But Gemini gets
-        # no ids: there the order says which is whose. So the real ones are given once more, with what is beside them.
+        # ADK joins the answers in order of arrival, and takes the last one to each call. But Gemini gets no ids, so
+        # only the order says which answer is whose. So the real ones are given once more, with the parts beside them.
         asked = Content(role="model", parts=[Part(function_call=call) for call in calls])
         known = [Part(function_response=turn.answers[call.id]) for call in calls if call.id in turn.answers]
         answered = [Content(role="user", parts=known)] if known else []
@@ -220,7 +220,7 @@ class _Reader:
         return Event(**kept, content=Content(role="user", parts=[*parts, *turn.beside]))
 
     def _repair(self, place: int, *contents: Content) -> list[Part]:
-        """Return the parts of contents that are in order, and note what was found at this place."""
+        """Return the parts of the repaired contents, and record the report for this place."""
         repaired = run_repair(contents, _WIRE, "pairing", self._options.choices)
         self.reports.append((place, repaired.report))
         return [part for content in _as_contents(repaired.messages) for part in content.parts or ()]

@@ -1,7 +1,7 @@
-"""What all guests share: their options, the repair of one request, and how a repair is heard.
+"""The code that all guests share: their options, the repair of one request, and the report of a repair.
 
-A guest is stateless: each request is repaired by itself, and nothing of a conversation is kept. What cannot be read is
-sent as it is, for the provider to say what is wrong with it.
+Each request is repaired by itself. A history that cannot be read is sent as it is, so that the provider says what is
+wrong with it.
 """
 
 import logging
@@ -22,9 +22,9 @@ __all__ = ["GuestOptions", "Options", "announce", "repair_history", "repair_requ
 
 _LOG = logging.getLogger("suture.integrations")
 _LISTED = 20
-"""How many findings a line of the log lists."""
+"""How many findings a log line lists."""
 Trace = Callable[[str, Mapping[str, Any]], object]
-"""Adds an event to a framework's own trace: its name, and its attributes."""
+"""Adds an event with a name and attributes to a framework's own trace."""
 
 
 class Options(TypedDict, total=False):
@@ -34,21 +34,21 @@ class Options(TypedDict, total=False):
     """
 
     profile: str | Profile | None
-    """Whose rules hold; those of the provider that is called, if not given."""
+    """The profile of requests; by default that of the provider that is called."""
     cause: Cause | str | None
-    """Why results are missing where the framework's own record does not tell: `unknown`, if not given. A program that
-    knows that its user broke the run off says `interrupted`."""
+    """Why results are missing, if the framework's own record does not say; by default `unknown`. A program that knows
+    that its user interrupted the run says `interrupted`."""
     orphans: Literal["text", "drop"]
-    """`text` keeps a result whose call is nowhere as user text; `drop` removes it."""
+    """`text` keeps a result without a call as user text; `drop` removes it."""
     generator: Generator | None
-    """`(name, call_id)` or `(name, call_id, cause=…)` to the text that stands for a missing result; an empty text means
-    the built-in one. It is asked again with each request."""
+    """`(name, call_id)` or `(name, call_id, cause=…)` to the text of a placeholder; an empty text means the built-in
+    one. It is called again for each request."""
     is_placeholder: Callable[[str], bool] | None
-    """Tells from a result's text whether it only stands for a real one."""
+    """Returns whether the text of a result is that of a placeholder."""
     language: str | None
-    """Of the texts, `en` or `zh`; the one in force if not given."""
+    """The language of the texts, `en` or `zh`; by default the one in force."""
     on_repair: Callable[[Report], object] | None
-    """Called with the report of each request that was repaired; what it raises is logged, and the request is sent."""
+    """Called with the report of each repaired request; if it raises, that is logged, and the request is sent."""
 
 
 class GuestOptions(Struct, frozen=True, kw_only=True):
@@ -61,18 +61,18 @@ class GuestOptions(Struct, frozen=True, kw_only=True):
     """
 
     guest: str
-    """Which guest it is, for the log."""
+    """The name of the guest, for the log."""
     profile: Profile | None = None
     choices: PairOptions = PairOptions()
-    """What a repair goes by."""
+    """The options of a repair."""
     on_repair: Callable[[Report], object] | None = None
     trace: Trace | None = None
 
     @classmethod
     def of(cls, guest: str, *, infers_cause: bool = False, **options: Unpack[Options]) -> "GuestOptions":
-        """Check the options of a guest; raise `ConfigError` where one cannot be meant.
+        """Check the options of a guest; raise `ConfigError` if one is wrong.
 
-        `infers_cause`: where nothing tells why a result is missing, what follows the call does, as in `suture.repair`.
+        `infers_cause`: if nothing says why a result is missing, infer it from what follows, as `suture.repair` does.
         """
         unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
@@ -91,7 +91,7 @@ class GuestOptions(Struct, frozen=True, kw_only=True):
         return cls(guest=guest, profile=profile, choices=make_options(**chosen), on_repair=on_repair)
 
     def treating(self, is_filler: Callable[[str], bool]) -> "GuestOptions":
-        """Return options that also take what `is_filler` accepts for a placeholder."""
+        """Return options that also treat texts accepted by `is_filler` as placeholders."""
         own = self.choices.is_placeholder
 
         def stands_for_none(text: str) -> bool:
@@ -109,10 +109,10 @@ def repair_request(
     kept: Sequence[Any] = (),
     **choices: Any,
 ) -> Sequence[Any]:
-    """Return what a provider accepts in the place of `messages`: the very same object, where it accepts that.
+    """Return messages that the provider accepts: the same object, if it accepts `messages` as they are.
 
-    `kept` stands before the messages for what the service keeps of the conversation; it is not sent. `choices` hold
-    for this request alone.
+    `kept` comes before the messages and stands for what the service keeps of the conversation; it is not sent.
+    `choices` replace options for this request.
 
     >>> heard: list[Report] = []
     >>> options = GuestOptions.of("doctest", on_repair=heard.append)
@@ -140,7 +140,7 @@ def repair_history(
     kept: int = 0,
     **choices: Any,
 ) -> Repaired[Any] | None:
-    """Repair a history, and say so where that changed it; return `None` where it cannot be read.
+    """Repair a history, and announce the repair if there was one; return `None` if the history cannot be read.
 
     >>> repair_history(["hi"], "openai-chat", GuestOptions.of("doctest")) is None
     True
@@ -154,12 +154,12 @@ def repair_history(
         _LOG.warning("%s: a history cannot be read%s; it is left as it is", options.guest, where)
         return None
     if repaired.changed or repaired.unresolved:
-        announce(_without(repaired.report, kept), options)
+        announce(_shift_indices(repaired.report, kept), options)
     return repaired
 
 
-def _without(report: Report, kept: int) -> Report:
-    """Return a report that counts from the first message of the request; what the service keeps is before 0."""
+def _shift_indices(report: Report, kept: int) -> Report:
+    """Return a report whose indices count from the first message of the request; kept messages come before 0."""
     if not kept:
         return report
     findings = [replace(finding, index=finding.index - kept) for finding in report.findings]
@@ -168,13 +168,15 @@ def _without(report: Report, kept: int) -> Report:
 
 
 def announce(report: Report, options: GuestOptions) -> None:
-    """Say that a request was repaired: to the log, to the trace at hand, and to the caller's `on_repair`.
+    """Report a repair to the log, to the current trace, and to the caller's `on_repair`.
 
     >>> announce(Report(wire="openai-chat", profile="openai-chat"), GuestOptions.of("doctest"))
     """
     found = report.findings
     if _LOG.isEnabledFor(logging.INFO):
-        said = "; ".join(map(_line, found[:_LISTED])) + (f"; and {len(found) - _LISTED} more" * (len(found) > _LISTED))
+        said = "; ".join(map(_format_finding, found[:_LISTED])) + (
+            f"; and {len(found) - _LISTED} more" * (len(found) > _LISTED)
+        )
         _LOG.info("%s repaired a request: %s", options.guest, said, extra={"report": report.to_dict()})
     attributes = {
         "suture.guest": options.guest,
@@ -189,22 +191,22 @@ def announce(report: Report, options: GuestOptions) -> None:
         if tell is not None:
             try:
                 tell("suture.repair", attributes)
-            except Exception:  # noqa: BLE001 - a trace must not end a run
+            except Exception:  # noqa: BLE001 - an error in a trace must not end a run
                 _LOG.exception("%s: a repair could not be traced", options.guest)
     if options.on_repair is not None:
         try:
             options.on_repair(report)
-        except Exception:  # noqa: BLE001 - nor must a listener
+        except Exception:  # noqa: BLE001 - nor must one in a callback
             _LOG.exception("%s: on_repair failed", options.guest)
 
 
-def _line(finding: Finding) -> str:
+def _format_finding(finding: Finding) -> str:
     call = "".join([f" {visible(word)}" for word in (finding.name, finding.call_id) if word])
     return f"message {finding.index}: {finding.problem}{call}: {visible(finding.done) or 'not repaired'}"
 
 
 def _trace_span(name: str, attributes: Mapping[str, Any]) -> None:
-    """Add an event to the span of OpenTelemetry at hand, if the program uses that; Logfire's are such spans, too."""
+    """Add an event to OpenTelemetry's current span, if the program uses that; Logfire's spans are of this kind, too."""
     tracing: Any = sys.modules.get("opentelemetry.trace")
     if tracing is not None:
         span = tracing.get_current_span()

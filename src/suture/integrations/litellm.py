@@ -1,7 +1,9 @@
 """LiteLLM's proxy with histories that never break, on every route: a callback for its configuration.
 
-litellm_settings:
-callbacks: suture.integrations.litellm.handler
+Name it in the configuration::
+
+    litellm_settings:
+      callbacks: suture.integrations.litellm.handler
 """
 
 from importlib import import_module
@@ -18,13 +20,13 @@ _Logger: Any = import_module("litellm.integrations.custom_logger").CustomLogger 
 
 
 class PatchToolCalls(_Logger):
-    """Repairs the history of each request before LiteLLM sends it anywhere; nothing else of a request is touched.
+    """Repairs the history of each request before LiteLLM sends it anywhere; nothing else in a request changes.
 
-    LiteLLM makes of a history what its provider takes, but for the ids: these are made to suit the model that a
-    request names. It is not known yet where the request will go, so of a name that says nothing the ids must suit all.
+    LiteLLM converts a history for its provider, except for the ids: these are made to suit the model that a request
+    names. It is not known yet where the request will go, so if the name says nothing, the ids must suit all providers.
 
     Args:
-        options: those of every guest, see `suture.integrations.guest.Options`.
+        options: the options of every guest, see `suture.integrations.guest.Options`.
 
     >>> PatchToolCalls(cause="interrupted").__class__.__name__
     'PatchToolCalls'
@@ -37,7 +39,7 @@ class PatchToolCalls(_Logger):
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> Any:
-        """Return what LiteLLM is to send."""
+        """Return the request for LiteLLM to send."""
         place = _place(data, call_type)
         messages: Any = None if place is None else data.get(place.field)
         if place is None or not is_list(messages):
@@ -62,4 +64,4 @@ def _place(data: dict[str, Any], call_type: str) -> Place | None:
 
 
 handler = PatchToolCalls()
-"""What the configuration names; one with options of your own is made in a file beside it."""
+"""The callback for the configuration; make one with your own options in a file beside that."""

@@ -1,7 +1,7 @@
 """Tools of MCP servers as tools of Suture. Needs the extra `mcp`, which is the official SDK.
 
-What the SDK opens is closed by the task that opened it, and tools are called from many tasks. So each connection has
-a task of its own that opens it, waits until it ends, and closes it again. Whoever calls a tool only uses it.
+The SDK demands that the task that opened a connection also closes it, but tools are called from many tasks. So each
+connection has its own task, which opens it, waits for its end, and closes it. The callers of tools only use it.
 """
 
 import asyncio
@@ -47,9 +47,9 @@ __all__ = ["MCPServer", "MCPServerError"]
 
 
 class MCPServerError(SutureError, ConnectionError):
-    """An MCP server could not be reached, went away, or answered with what cannot be used; says which, and why.
+    """An MCP server could not be reached, went away, or gave an unusable answer; the text says which, and why.
 
-    Raised where a server is entered. In a tool call it is told to the model, like every exception of a tool.
+    Entering a server raises it. In a tool call the model gets its text, as with every exception of a tool.
 
     >>> from suture.integrations.mcp import MCPServerError
     >>> issubclass(MCPServerError, ConnectionError)
@@ -64,7 +64,7 @@ _LONGEST_NAME = 64
 
 
 class _Choices(TypedDict, total=False):
-    """What holds for a server however it is reached."""
+    """The settings that every kind of server has."""
 
     prefix: str
     include: Collection[str] | None
@@ -87,7 +87,7 @@ class _Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _check(**given: Any) -> _Settings:
-    """Return settings; the error for a wrong one does not quote it, as it may be secret."""
+    """Return checked settings; the error for a wrong one does not quote its value, which may be secret."""
     try:
         return msgspec.convert(given, _Settings)
     except msgspec.ValidationError as error:
@@ -98,15 +98,14 @@ class MCPServer:
     """An MCP server, connected from entering its `async with` block to leaving it. Its tools are in `tools`.
 
     Args:
-        prefix: put before the name of each tool, so that two servers may have tools of one name.
-        include: the names, as the server has them, of the tools to offer; all if not given.
-        exclude: the names of tools not to offer.
-        timeout: how many seconds it may take to connect, and how many each call; `None` for any number.
+        prefix: put before the name of each tool, so that two servers may have tools of the same name.
+        include: the server's names of the tools to offer; by default all.
+        exclude: the server's names of tools not to offer.
+        timeout: how many seconds connecting, and each call, may take; `None` for no limit.
 
-    The model sees each tool's schema as it is. A name that some provider would refuse is changed. A tool that says of
-    itself that it only reads, or that calling it twice does no more than once, is `idempotent`. Tools can be called
-    from any task of the event loop that entered the server. A server that went away is started, or connected to, once
-    more by the next call.
+    The model sees each tool's schema unchanged. A name that some provider would refuse is changed. A tool that declares
+    itself read-only or idempotent is `idempotent`. Tools can be called from any task of the event loop that entered the
+    server. If a server went away, the next call starts it, or connects to it, again.
 
     >>> server = MCPServer.stdio("python", ["server.py"], prefix="files_", exclude=["delete"])
     >>> server.tools
@@ -135,22 +134,22 @@ class MCPServer:
         stderr: TextIO | None = None,
         **choices: Unpack[_Choices],
     ) -> "MCPServer":
-        """Return a server that is started as a child process, and gone when its block is left.
+        """Return a server that runs as a child process and ends with the `async with` block.
 
         Args:
             command: the program.
             args: its arguments.
-            env: variables of its environment, beside a few harmless ones such as `PATH`; others are not passed on.
+            env: variables for its environment; of the others, it only gets a few harmless ones such as `PATH`.
             cwd: the directory it is started in.
-            stderr: a file for what it writes there; not given, only the end is kept, for the texts of errors.
-            choices: what all servers take.
+            stderr: a file for its stderr; by default only the end of it is kept, for the texts of errors.
+            choices: the settings of every server.
 
         >>> MCPServer.stdio("npx", ["-y", "@modelcontextprotocol/server-everything", "--token=x"])
         <MCPServer 'npx server-everything'>
         """
         settings = _check(command=command, args=args, env=env, **choices)
         about = StdioServerParameters(command=command, args=settings.args, env=settings.env, cwd=cwd)
-        about.encoding_error_handler = "replace"  # the SDK hears nothing more after bytes that are no text
+        about.encoding_error_handler = "replace"  # the SDK stops reading at bytes that are not UTF-8
         first = next((each for each in settings.args if not each.startswith("-")), "")
 
         def connect(keep: Callable[[], TextIO]) -> Any:
@@ -163,18 +162,18 @@ class MCPServer:
         """Return a server that is reached over streamable HTTP.
 
         Args:
-            url: where it is.
+            url: its address.
             headers: sent with every request, such as `{"Authorization": "Bearer …"}`.
-            choices: what all servers take.
+            choices: the settings of every server.
 
         >>> MCPServer.http("http://me:secret@127.0.0.1:8000/mcp?key=x", headers={"Authorization": "Bearer secret"})
         <MCPServer 'http://127.0.0.1:8000/mcp'>
         """
         settings = _check(url=url, headers=headers, **choices)
         parts, sent = urlsplit(url), settings.headers or {}
-        # What headers say, and the key in one that also says its kind.
+        # The values of headers, and the key alone of one such as "Bearer KEY".
         said = {text for value in sent.values() for text in (value.strip(), value.strip().rpartition(" ")[2])}
-        secrets = sorted([text for text in said if len(text) >= 8], key=len, reverse=True)  # shorter is a setting
+        secrets = sorted([text for text in said if len(text) >= 8], key=len, reverse=True)  # a shorter one is a setting
         label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         return cls(label, settings, partial(_open_http, url, sent), secrets)
 
@@ -208,7 +207,7 @@ class MCPServer:
             await run_to_the_end(link.close())
 
     async def _connect(self) -> "_Link":
-        """Make a connection in place of the one that there was."""
+        """Replace the connection by a new one."""
         if self._link is not None:
             await run_to_the_end(self._link.close())
         self._check_entered()
@@ -217,7 +216,7 @@ class MCPServer:
         return link
 
     def _check_entered(self) -> None:
-        """Raise where tools cannot be called: that is the program's mistake, and the model cannot mend it."""
+        """Raise `ConfigError` if tools cannot be called here: a mistake of the program, which no model can correct."""
         if self._loop is None:
             raise ConfigError(f"{self!r} has been left; run the agent inside its async with block")
         if self._loop is not asyncio.get_running_loop():
@@ -226,7 +225,7 @@ class MCPServer:
             )
 
     async def _call(self, name: str, argument: ToolArgument) -> ToolResult:
-        """Call a tool by the name that the server has for it."""
+        """Call a tool by its name on the server."""
         arguments = msgspec.json.decode(argument.text.strip() or "{}", type=dict[str, Any])
         self._check_entered()
         async with self._lock:
@@ -266,9 +265,9 @@ class MCPServer:
 
 
 def safe_names(names: Iterable[str], prefix: str = "") -> dict[str, str]:
-    """Return a name of its own for each of `names`: as it is where that will do, else as near as can be.
+    """Return a unique name for each of `names`: unchanged if providers accept it, otherwise as similar as possible.
 
-    What others are called decides, never the order, so that a name stays the same from one run to the next.
+    The result does not depend on the order, so that a name stays the same from one run to the next.
 
     >>> safe_names(["search", "files.read"], "web_")
     {'search': 'web_search', 'files.read': 'web_files_read'}
@@ -288,21 +287,21 @@ def safe_names(names: Iterable[str], prefix: str = "") -> dict[str, str]:
 # --- a connection ---------------------------------------------------------------------------------
 
 _CONNECT = 30.0
-"""How many seconds a connection may take to be made; how long an answer takes is for the caller to say."""
+"""How many seconds making a connection may take; the caller says how long an answer may take."""
 _LARGEST = 64 * 1024 * 1024
-"""How many bytes one event of a server may have: a picture is one event."""
+"""How many bytes one event of a server may have; an image is one event."""
 _KEPT = 2_000
-"""How many bytes of what a process writes to its stderr are kept."""
+"""How many bytes of a process's stderr are kept."""
 _PATIENCE = 10.0
-"""How many seconds a connection may take to be closed in good order."""
+"""How many seconds a connection may take to close in good order."""
 _LONGEST = 500
-"""How many characters of somebody else's text go into one of ours."""
+"""How many characters of a server's text go into an error of ours."""
 _LOST = ("Connection closed", "SSE stream ")
-"""How the SDK's own errors begin where no answer comes any more; their code may be a server's as well."""
-_FORGOTTEN = "Session terminated"
-"""What the SDK makes of a 404 to a session that there was."""
+"""The beginnings of the SDK's own errors if no answer will come; a server may use their code as well."""
+_SESSION_GONE = "Session terminated"
+"""The SDK's message for a 404 to an existing session."""
 _STATUS: ContextVar[list[int]] = ContextVar("suture_mcp_status")
-"""Where the HTTP status of what is being asked is noted. A request is sent in the context of whoever asks."""
+"""Collects the HTTP statuses of a request, which is sent in the context of its caller."""
 
 
 async def _note_status(response: httpx2.Response) -> None:
@@ -311,7 +310,7 @@ async def _note_status(response: httpx2.Response) -> None:
 
 
 _Connect = Callable[[Callable[[], TextIO]], AbstractAsyncContextManager[tuple[Any, Any]]]
-"""Opens the two streams of a server, given how to open a file for what a process writes to its stderr."""
+"""Opens the two streams of a server; its argument opens a file for the stderr of a process."""
 
 
 @asynccontextmanager
@@ -325,7 +324,7 @@ async def _open_http(url: str, headers: dict[str, str], _: object) -> AsyncGener
 
 
 class _Messages:
-    """The messages of a server, as far as they can be read; `ended` is called once there will be no more."""
+    """The messages of a server, as far as they can be read; `ended` is called when there will be no more."""
 
     def __init__(self, inner: Any, ended: Callable[[], None]) -> None:
         self._inner, self._ended = inner, ended
@@ -346,7 +345,7 @@ class _Messages:
 
 
 def _read_again(fault: ValidationError) -> Any:
-    """Return an answer that the SDK could not read, with half characters replaced, or as an error: somebody waits."""
+    """Return an answer that the SDK could not read, with lone surrogates replaced, or as an error for its caller."""
     for each in fault.errors():
         with suppress(ValueError, RecursionError):
             said: Any = json.loads(each["input"]) if isinstance(each["input"], str) else each["input"]
@@ -372,7 +371,7 @@ class _Link:
         self._failure: Any = None
         self._stderr, self._drain = b"", Thread()
         self._noise = ""
-        """What the server last wrote that is no message."""
+        """The last output of the server that is not a message."""
         self._statuses: list[int] = []
         self._task = asyncio.get_running_loop().create_task(
             self._hold(), context=context.copy(), name=f"suture-mcp:{label}"
@@ -380,11 +379,11 @@ class _Link:
 
     @property
     def is_over(self) -> bool:
-        """Whether no tool can be called any more."""
+        """Whether tools can no longer be called."""
         return self._client is None or self._ended.is_set() or self._task.done()
 
-    async def open(self, timeout: float | None) -> None:  # noqa: ASYNC109 - told to the user, so it is counted here
-        """Connect and ask for the tools; raise `MCPServerError` where that fails, and leave nothing behind."""
+    async def open(self, timeout: float | None) -> None:  # noqa: ASYNC109 - its error names it
+        """Connect and ask for the tools; raise `MCPServerError` if that fails, and leave nothing behind."""
         why = "it ended before it answered"
         try:
             async with asyncio.timeout(timeout):
@@ -401,7 +400,7 @@ class _Link:
     async def close(self) -> None:
         """End the connection, and wait until all of it is gone."""
         if self._client is None:
-            # A process that is just being started would be let go of, not ended, if that were cancelled.
+            # If starting a process were cancelled, the process would go on.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._opened.wait(), _PATIENCE)
             self._scope.cancel()
@@ -423,7 +422,7 @@ class _Link:
             _STATUS.reset(mark)
 
     async def _hold(self) -> None:
-        """Keep the connection open until it ends or is to end."""
+        """Keep the connection open until it ends or `close` is called."""
         _STATUS.set(self._statuses)
         try:
             info = types.Implementation(name="suture", version=version("suture"))
@@ -433,7 +432,7 @@ class _Link:
                     self._client = client
                     self._ready.set()
                     await self._ended.wait()
-        except Exception as error:  # noqa: BLE001 - told to whoever opened it, or calls
+        except Exception as error:  # noqa: BLE001 - raised to callers of `open` and `call`
             self._failure = error
             while inside := getattr(self._failure, "exceptions", ()):  # a group of them
                 self._failure = inside[0]
@@ -450,7 +449,7 @@ class _Link:
             yield _Messages(read, self._ended.set), write
 
     def _keep_stderr(self) -> TextIO:
-        """Return a file for what a process writes to its stderr: the end of it often says why the process ended."""
+        """Return a file for a process's stderr, the end of which often says why the process ended."""
         read, write = os.pipe()
 
         def drain() -> None:
@@ -463,12 +462,12 @@ class _Link:
         return os.fdopen(write, "w")
 
     async def _hear(self, message: Any) -> None:
-        """Note what is no message; progress and logs are nobody's business here."""
+        """Remember output that is not a message; ignore progress and logs."""
         if isinstance(message, Exception):
             self._noise = self._clip(message)
 
     def _clip(self, error: object) -> str:
-        """Return somebody else's text without our secrets: a server may repeat the headers that it was sent."""
+        """Return a server's text, shortened and without our secrets, since it may repeat the headers of a request."""
         text = str(error) or type(error).__name__
         for secret in self._secrets:
             text = text.replace(secret, "***")
@@ -493,18 +492,18 @@ class _Link:
         return error
 
     async def _explain(self, error: Exception, name: str, statuses: list[int]) -> MCPServerError:
-        """Say what went wrong with a call, and whether it may have been carried out."""
+        """Return an error that says what went wrong with a call, and whether it may have been carried out."""
         status, unknown = (statuses or [0])[-1], f"; whether {name} was carried out is not known"
         if not isinstance(error, MCPError) or error.code == types.PARSE_ERROR:
             what = f"answered {name} with what cannot be used: {self._clip(error)}"
-        elif status == 404 and error.message == _FORGOTTEN:
+        elif status == 404 and error.message == _SESSION_GONE:
             self._ended.set()
             what = f"has ended the session, and {name} was not called; call it once more"
         elif not _is_lost(error):
             shown = f" (HTTP status {status})" if status >= 400 else ""
             what = f"refused {name}: {self._clip(error)}{shown}"
         else:
-            await asyncio.wait([self._task], timeout=1.0)  # it knows why, once it is through
+            await asyncio.wait([self._task], timeout=1.0)  # the task knows why, once it has ended
             if self.is_over:
                 return await self._error(f"went away during {name}", "the connection was closed", unknown)
             what = f"broke off {name}: {self._clip(error)}{unknown}"
@@ -524,7 +523,7 @@ async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
 
 
 def _is_lost(error: Exception) -> bool:
-    """Tell whether an error means that no answer comes, and not that the server refused."""
+    """Return whether an error means that no answer will come, not that the server refused."""
     return isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
 
 
@@ -536,7 +535,7 @@ _MEDIA = {"image": ImagePart, "audio": AudioPart, "video": VideoPart}
 def as_tool_result(given: types.CallToolResult) -> ToolResult:
     """Return a server's result in Suture's own form, with nothing left out.
 
-    Structured content is told as JSON, unless a text says the same: servers repeat it for those who read texts only.
+    Structured content becomes JSON text, unless a text says the same: servers repeat it for text-only clients.
 
     >>> from mcp.types import CallToolResult, TextContent
     >>> as_tool_result(CallToolResult(content=[TextContent(text="no such page")], is_error=True))
@@ -545,10 +544,10 @@ def as_tool_result(given: types.CallToolResult) -> ToolResult:
     (TextPart(text='{"pages": 3}'),)
     """
     parts = [_part(block) for block in given.content]
-    # What is no number in JSON, as NaN, is told by its name.
+    # NaN and Infinity, which JSON does not have, become their names.
     structured: Any = json.loads(json.dumps(given.structured_content), parse_constant=str)
     texts = [block.text for block in given.content if isinstance(block, types.TextContent)]
-    if structured is not None and not _is_said(structured, texts):
+    if structured is not None and not _repeats(structured, texts):
         parts.append(TextPart(json.dumps(structured, ensure_ascii=False)))
     if given.is_error and not parts:
         parts.append(TextPart("The tool failed and did not say why."))
@@ -573,7 +572,7 @@ def _part(block: types.ContentBlock) -> Part:
 
 
 def _medium(data: str, mime: str, uri: str = "") -> Part:
-    """Return a picture, a sound, a video or a file; one that every provider would refuse is told in words."""
+    """Return an image, audio, video or file part; data that every provider would refuse is described in a text."""
     plain = "".join(data.split())
     about: dict[str, Any] = {"base64_data": plain, "mime_type": mime, "extra": {"uri": uri} if uri else {}}
     media = _MEDIA.get(mime.partition("/")[0]) or partial(FilePart, name=uri.rpartition("/")[2] or uri)
@@ -583,8 +582,8 @@ def _medium(data: str, mime: str, uri: str = "") -> Part:
     return TextPart(f"The server sent {uri or 'a medium'} ({mime}), and its data is empty or no base64.")
 
 
-def _is_said(structured: dict[str, Any], texts: Sequence[str]) -> bool:
-    """Tell whether the texts hold all of the structured content: as JSON, or what it wraps as it is, or in a row."""
+def _repeats(structured: dict[str, Any], texts: Sequence[str]) -> bool:
+    """Return whether the texts repeat the structured content, or the value that it wraps, as JSON or item by item."""
     wanted = [structured, *(structured.values() if structured.keys() == {"result"} else ())]
     values = [_value(text) for text in texts]
     return bool(texts) and any(given in (*texts, *values, values, list(texts)) for given in wanted)

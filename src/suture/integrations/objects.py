@@ -1,4 +1,4 @@
-"""Wires of frameworks whose messages are objects with lists of blocks: a table says what their fields are called."""
+"""Wires of frameworks whose messages are objects with lists of blocks; class attributes name their fields."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,36 +11,36 @@ from suture.wires.values import CALL, OTHER, RESULT, TEXT, THINKING, is_plain_ob
 
 
 class ObjectWire(BlockWire):
-    """A wire of a framework's own objects. Whatever must change is a copy; nothing in it is checked anew."""
+    """A wire of a framework's own objects. Changed messages are copies, which are not validated again."""
 
     marks = True
     glances_at_rules = True
     types: tuple[type, ...]
     """The classes of messages."""
     speaker = "role"
-    """Where a message says whose it is; then what it says for the model, the user, and who brings results."""
+    """The field with the role of a message; below, its values for the model, the user, and the bringer of results."""
     model, user, tools = "assistant", "user", "tool"
     kind_field = "type"
-    """Where a block says what it is."""
+    """The field with the kind of a block."""
     kinds: ClassVar[Mapping[str, str]]
-    """What it is by the word there."""
+    """Suture's kinds, by the values of that field."""
     system = ""
-    """The word for a block of the system's in a message of the user's."""
+    """The kind of a system block in a user message."""
     text_field, id_field, name_field, arguments_field = "text", "call_id", "name", "arguments"
     takes_objects, takes_none = True, False
-    """Whether arguments may be an object, or nothing at all, beside the text of an object."""
+    """Whether arguments may be an object, or missing, and not only the text of an object."""
     service_field = ""
-    """Where a call says that the service runs it."""
+    """The field that marks a call that the service runs."""
     status_field: str
-    """Where a result says how it went, and `success` what it says there of one that is none but a result."""
+    """The field with the status of a result; `success` is its value if the result is not an error."""
     success: Any = None
     sent: tuple[str, ...]
-    """Where messages and blocks have what is sent of them; the last is where a result has its text."""
+    """The fields of messages and blocks that are sent; the last one has the text of a result."""
     extra_field: str
-    """Where something can be attached to a message, and to a result."""
+    """The field for data attached to a message or a result."""
 
     def __init__(self) -> None:
-        # What a glance looks up for each message: attributes of the class are slow.
+        # The attributes that a glance needs for each message, in tuples, because reading them from the class is slow.
         ids, kinds = (self.id_field, self.name_field), (self.kind_field, self.kinds)
         self._of_calls = (*kinds, self.text_field, *ids, self.arguments_field, self.service_field, self.takes_objects)
         self._of_results = (*kinds, *ids, self.speaker, self.tools, self.field, self.status_field, self.success)
@@ -62,13 +62,13 @@ class ObjectWire(BlockWire):
         blocks = getattr(message, self.field)
         if not is_list(blocks):
             raise self.fault(index, self.field, f"expected a list of {self.field}, found {type(blocks).__name__}")
-        with suppress(RecursionError):  # what contains itself stays
+        with suppress(RecursionError):  # a value that contains itself stays
             if index is not None and self.sendable(blocks) is not blocks:
                 raise SurrogateError("a text holds half of a surrogate pair", index=index)
         return blocks
 
     def sendable(self, message: Any) -> Any:
-        """Return a message, or what is in it, with each lone surrogate that would be sent replaced by U+FFFD."""
+        """Return a message, or a value in it, with U+FFFD for each lone surrogate that would be sent."""
         if isinstance(message, str | dict):
             return sendable(message)
         if is_list(message):
@@ -115,13 +115,13 @@ class ObjectWire(BlockWire):
             return message
         return with_fields(message, **{self.extra_field: {**(held or {}), **extra}})
 
-    # What a glance accepts
+    # The glance
 
     def glance(self, messages: Sequence[Any], start: int, demands: Demands) -> int:
         return values.glance_at_turns(messages, start, demands, self._turns)
 
     def _plain_calls(self, blocks: Sequence[Any], demands: Demands) -> list[Any] | None:
-        """Return the fields of the calls in a plain message of the model's; `None` where it needs a second look."""
+        """Return the fields of the calls in a plain message of the model; `None` if it needs a closer look."""
         kind_field, kinds, text, call_id, name, arguments, service, takes_objects = self._of_calls
         calls: list[Any] = []
         said = False
@@ -147,7 +147,7 @@ class ObjectWire(BlockWire):
         return calls if calls or said else None
 
     def _are_answered(self, calls: Sequence[Any], message: Any, demands: Demands) -> bool:
-        """Tell whether `message` answers `calls` one by one; the user may speak behind them where that is allowed."""
+        """Return whether `message` answers `calls` one by one; user text may follow if that is allowed."""
         kind, kinds, call_id, name, speaker, tools, field, status, success = self._of_results
         content = self._said
         fields, ids = message.__dict__, [call[call_id] for call in calls]
@@ -177,7 +177,7 @@ class ObjectWire(BlockWire):
         return self.kind(block) == RESULT and not self.is_empty_error(self.read_result(block))
 
     def _are_texts(self, blocks: Sequence[Any]) -> bool:
-        """Tell whether `blocks` are texts of the user's, and maybe of the system's, that can be sent."""
+        """Return whether `blocks` are user texts, and perhaps system texts, that can be sent."""
         kind_field, kinds, text, system = self._of_texts
         said = False
         for block in blocks:
@@ -193,7 +193,7 @@ class ObjectWire(BlockWire):
 
 
 def _is_plain_json(text: Any) -> bool:
-    """Tell whether `text` is that of an object, and nothing in it has to be replaced."""
+    """Return whether `text` is the JSON of an object in which nothing has to be replaced."""
     try:
         return text.__class__ is str and decode_object(text) is not None
     except NO_OBJECT:
@@ -201,7 +201,7 @@ def _is_plain_json(text: Any) -> bool:
 
 
 def with_fields(thing: Any, **fields: Any) -> Any:
-    """Return a shallow copy of `thing` with `fields` set; what is made of it is not checked, nor warned of, anew.
+    """Return a shallow copy of `thing` with `fields` set, without running its constructor, which may check or warn.
 
     >>> from argparse import Namespace
     >>> with_fields(Namespace(role="user", content="hi"), role="tool")

@@ -1,11 +1,11 @@
 """Suture inside the OpenAI Agents SDK (package `agents`): runs and sessions whose histories never break.
 
-`PatchToolCalls` is a model input filter: `RunConfig(call_model_input_filter=PatchToolCalls())`. `PatchedSession` stands
-around a session: `PatchedSession(SQLiteSession("…"))`. Each does its work alone; together they leave nothing out.
+`PatchToolCalls` is a model input filter: `RunConfig(call_model_input_filter=PatchToolCalls())`. `PatchedSession` wraps
+a session: `PatchedSession(SQLiteSession("…"))`. Each can be used alone; together they cover everything.
 
-Which model the items go to, neither is told: a run may replace the agent's. So they suit both kinds: Responses takes
-them as they are, and for Chat Completions the SDK makes messages of them, where results must stand right behind their
-calls. And no two calls have one id, for the SDK itself would keep only one of them.
+Neither knows which model the items will go to, since a run may replace the agent's. So the items suit both kinds:
+Responses takes them as they are, and for Chat Completions the SDK converts them to messages, where results must come
+right after their calls. And no two calls have the same id, because the SDK would keep only one of them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -40,17 +40,17 @@ except ModuleNotFoundError:
 __all__ = ["PatchToolCalls", "PatchedSession"]
 
 _OF_ITEMS = {"repeated-item", "illegal-item-id", "lone-reasoning"}
-"""What is left to the SDK: it gives all items of a Chat Completions model one id, and takes that from them again."""
+"""Problems left to the SDK: it gives all items of a Chat Completions model one id, and removes that again."""
 _METHODS = ("get_items", "add_items", "pop_item", "clear_session")
 _SNAPSHOT = "_get_compaction_snapshot"
 _LOCAL_SHELL = "local_shell_call_output"
 
 
 class _ItemWire(OpenAIResponsesWire):
-    """Items as the SDK stores them: models leave arguments blank, and its compaction goes by the very text."""
+    """Items as the SDK stores them: blank arguments stay, because its compaction compares the exact text."""
 
     def arguments_ok(self, call: Call) -> bool:
-        """Tell whether the arguments of `call` are the text of an object, or blank."""
+        """Return whether the arguments of `call` are the text of an object, or blank."""
         return call.arguments == "" or super().arguments_ok(call)
 
 
@@ -61,8 +61,8 @@ _PROFILE = replace(
 )
 
 
-def _wanted(profile: Profile) -> Profile:
-    """Return `profile` for items of the SDK: results behind their calls, and no id for two of them."""
+def _for_items(profile: Profile) -> Profile:
+    """Return `profile` for items of the SDK: results follow their calls, and each call has its own id."""
     wanted = profile_for(_WIRE.name, _PROFILE, profile)
     known = {problem for rule in wanted.rules for problem in rule.problems}
     more = [rule for rule in _PROFILE.rules if "id" in rule.id and not known.issuperset(rule.problems)]
@@ -71,25 +71,25 @@ def _wanted(profile: Profile) -> Profile:
 
 
 def _trace(name: str, attributes: Mapping[str, Any]) -> None:
-    """Add a span to the trace of the run at hand."""
+    """Add a span to the trace of the current run."""
     if get_current_trace() is not None:
         with custom_span(name, dict(attributes)):
             pass
 
 
 def _make_repair(options: Options) -> Callable[..., list[Any]]:
-    """Return what repairs lists of items by these options; it can be pickled, as can whatever has it."""
+    """Return a function that repairs lists of items with these options, and can be pickled."""
     chosen = replace(GuestOptions.of(__name__, **options), trace=_trace)
-    return partial(_repair_items, chosen, _PROFILE if chosen.profile is None else _wanted(chosen.profile))
+    return partial(_repair_items, chosen, _PROFILE if chosen.profile is None else _for_items(chosen.profile))
 
 
 def _repair_items(
     options: GuestOptions, profile: Profile, items: list[Any], *, kept: bool | None = False, chat: bool = False
 ) -> list[Any]:
-    """Return `items` in good order; where they need nothing, or cannot be read, as the same list.
+    """Return repaired `items`, or the same list if they need no repair or cannot be read.
 
-    `kept`: the service keeps what came before, so results may speak of calls that are not in the list; `None` takes it
-    so where the list holds nothing that a model made. `chat`: Chat Completions will be made of the items.
+    `kept`: the service keeps earlier items, so results may answer calls that are not in the list; `None` assumes that
+    if the list has nothing that a model made. `chat`: the items will be converted to Chat Completions.
     """
     if kept is None:
         kept = not any(map(_is_made_by_model, items))
@@ -104,28 +104,28 @@ def _repair_items(
 def _is_made_by_model(item: Any) -> bool:
     try:
         return _WIRE.made_by_model(item)
-    except ValueError:  # it cannot be read: the repair will say so
+    except ValueError:  # unreadable items are for the repair to report
         return True
 
 
 def _with_other(item: Any, name: str, other: str) -> Any:
-    """Return a result of the local shell that says under `name` what it says under `other`."""
+    """Return a result of the local shell with the field `other` copied to `name`."""
     said = get(item, other)
     same = word(item, "type") != _LOCAL_SHELL or said is None or get(item, name) == said
     return item if same else put(item, **{name: said})
 
 
 class PatchToolCalls:
-    """A `call_model_input_filter`: whatever a run would send, each of its tool calls has its result.
+    """A `call_model_input_filter` that gives each tool call in a run's requests its result.
 
-    It looks at all that is sent, with every step, and stores nothing: the run's items and its session stay as they are.
+    It repairs each request and stores nothing: the run's items and its session do not change.
 
     Args:
-        after: another filter, which goes first; what it leaves is repaired.
+        after: another filter, which runs first; its output is repaired.
         stateful: whether the service keeps the conversation (`previous_response_id`, `conversation_id`). Then results
-            may answer calls that are not sent again, and stay as they are. Not given, it is taken to do so where
-            nothing that is sent was made by a model.
-        options: those of every guest, see `suture.integrations.guest.Options`. Without a `profile` the items suit
+            may answer calls that are not sent again, and stay as they are. By default this is assumed if a request has
+            nothing that a model made.
+        options: the options of every guest, see `suture.integrations.guest.Options`. Without a `profile` the items suit
             Responses and Chat Completions alike, and ids nearly every provider.
 
     >>> from agents import RunConfig
@@ -141,7 +141,7 @@ class PatchToolCalls:
         self._repair = _make_repair(options)
 
     def __call__(self, data: CallModelData[Any]) -> ModelInputData | Awaitable[ModelInputData]:
-        """Return what to send in the place of `data.model_data`; the very same where that is acceptable."""
+        """Return the input to send: `data.model_data` itself if that is acceptable."""
         if self._after is not None:
             return self._repaired_after(self._after, data)
         return self._repaired(data.model_data, data)
@@ -157,13 +157,13 @@ class PatchToolCalls:
 
 
 def _speaks_chat(model: Any) -> bool:
-    """Tell whether a model is known to speak Chat Completions, as far as its name or its class says so."""
+    """Return whether the name or the class of a model says that it speaks Chat Completions."""
     name = model if isinstance(model, str) else " ".join([kind.__name__ for kind in type(model).__mro__])
     return any(part in name.lower() for part in ("chatcompletions", "litellm", "any-llm", "anyllm"))
 
 
-def _of_inner(name: str, about: str) -> Any:
-    """Return a property that is the inner session's."""
+def _inner_property(name: str, about: str) -> Any:
+    """Return a property that reads and sets that of the inner session."""
 
     def change(self: "PatchedSession", value: Any) -> None:
         setattr(self.session, name, value)
@@ -172,17 +172,17 @@ def _of_inner(name: str, about: str) -> Any:
 
 
 class PatchedSession(Session):
-    """A session over another one: what is read from it is in good order, what is stored stays as the run left it.
+    """A session that wraps another one: its items are repaired when they are read, and stored as the run left them.
 
-    A run that is given a session drops each call in it that has no result, and keeps one of two calls with the same id.
-    Read through this session, each call has a result and an id of its own, so nothing is dropped. A call that waits for
-    approval still does: a run that is resumed goes on from its state, and finds in the store what it put there.
+    A run with a session drops each call that has no result, and keeps only one of two calls with the same id. Read
+    through this session, each call has a result and its own id, so nothing is dropped. A call that waits for approval
+    still waits: a resumed run continues from its state, and finds in the store what it put there.
 
-    Around a session that compacts, this one also stands around the store in it: what is compacted is what is read.
+    If the session compacts, this one also wraps the store inside it, so that the repaired items are compacted.
 
     Args:
-        session: the session that keeps the items. Let no other session stand around this one, unless it compacts.
-        options: those of every guest, see `suture.integrations.guest.Options`.
+        session: the session that keeps the items. Do not wrap this one in another session, unless that compacts.
+        options: the options of every guest, see `suture.integrations.guest.Options`.
 
     >>> from agents import SQLiteSession
     >>> PatchedSession(SQLiteSession("conversation")).session_id
@@ -207,16 +207,18 @@ class PatchedSession(Session):
         self._passes_wrapper = all("wrapper" in signature(getattr(session, name)).parameters for name in _METHODS)
         self._repair = _make_repair(options)
 
-    session_id: str = _of_inner("session_id", "The id of the session.")
-    session_settings: agents.SessionSettings | None = _of_inner("session_settings", "The settings of the session.")
+    session_id: str = _inner_property("session_id", "The id of the session.")
+    session_settings: agents.SessionSettings | None = _inner_property(
+        "session_settings", "The settings of the session."
+    )
 
     async def get_items(
         self, limit: int | None = None, *, wrapper: RunContextWrapper[Any] | None = None
     ) -> list[TResponseInputItem]:
-        """Return the history in good order, or the last `limit` items of it."""
+        """Return the repaired history, or its last `limit` items."""
         asked = {} if limit is None else {"limit": limit}
         stored: list[TResponseInputItem] = await self._call("get_items", wrapper=wrapper, **asked)
-        if limit is not None and _is_under_way(wrapper):
+        if limit is not None and _has_begun(wrapper):
             return stored  # the SDK compares the end of the store with what it wrote there
         repaired = self._repair(stored)
         return self._repair(repaired[-limit:]) if limit is not None and 0 < limit < len(repaired) else repaired
@@ -231,14 +233,14 @@ class PatchedSession(Session):
     clear_session: Any = partialmethod(_call, "clear_session")
 
     def __getattr__(self, name: str) -> Any:
-        """Return what else the session has: compaction, `close`, and so on."""
+        """Return other attributes of the inner session, such as compaction and `close`."""
         if name == "session":
             raise AttributeError(name)
         found = getattr(self.session, name)
         return found if name != _SNAPSHOT else self._snapshot_by(found)
 
     def _snapshot_by(self, read: Any) -> Any:
-        """Return what reads a snapshot for compaction: none where the items are not as they are read from here."""
+        """Return a function that reads a snapshot for compaction, or `None` if its items would need a repair."""
 
         async def read_snapshot(*arguments: Any, **named: Any) -> Any:
             snapshot = await read(*arguments, **named)
@@ -251,8 +253,8 @@ class PatchedSession(Session):
         return f"PatchedSession({self.session!r})"
 
 
-def _is_under_way(wrapper: RunContextWrapper[Any] | None) -> bool:
-    """Tell whether the run that reads has begun: at its start no model was asked, and nobody decided anything."""
+def _has_begun(wrapper: RunContextWrapper[Any] | None) -> bool:
+    """Return whether the reading run has begun, by its requests, its input, or decisions about its approvals."""
     if wrapper is None:
         return False
     decided: bool = bool(getattr(wrapper, "_approvals", None))

@@ -1,7 +1,7 @@
 """Spans and metrics of runs, by the GenAI conventions of OpenTelemetry.
 
-Needs the extra `otel`, which is OpenTelemetry's API. Who takes what is recorded, and where it goes, is for the program
-to set up, with OpenTelemetry's SDK or another.
+Needs the extra `otel`, which is OpenTelemetry's API. The program sets up where the records go, with OpenTelemetry's SDK
+or another.
 """
 
 import json
@@ -29,24 +29,24 @@ except ImportError:
 __all__ = ["Telemetry"]
 
 _OTHER = "_OTHER"
-"""What the conventions call an error, or a tool, that has no name."""
+"""The conventions' name for an error or a tool without a name."""
 _CONVERSATION = context.create_key("suture.conversation")
 _Show = Callable[[Any], Any]
-"""Returns as much of something as the agent's `redact` lets out."""
+"""The agent's `redact`: returns the part of a value that may be shown."""
 T = TypeVar("T")
 
 
 class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
     """A middleware that records each run, each request to a model and each tool call as a span, and measures them.
 
-    Put it first, so that what the other middlewares do is inside its spans. Where nothing is set up to take what is
-    recorded, it stands aside.
+    Put it first, so that the work of the other middlewares is inside its spans. If the program has not set up
+    OpenTelemetry, it does nothing.
 
     Args:
-        tracer_provider: who makes the spans; the program's own if not given.
-        meter_provider: who takes the measurements; the program's own if not given.
-        capture_content: whether messages, arguments, results and the texts of errors are recorded, too, as much of
-            them as the agent's `redact` lets out.
+        tracer_provider: makes the spans; by default the program's own.
+        meter_provider: takes the measurements; by default the program's own.
+        capture_content: whether messages, arguments, results and the texts of errors are recorded, too, after the
+            agent's `redact`.
 
     >>> from suture import ChatModelAgent
     >>> from suture.testing import ScriptedModel
@@ -72,12 +72,12 @@ class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
         }
 
     def before_agent(self, agent_context: kernel.ChatModelAgentContext[Any], /) -> None:
-        """Begin the span of the run; it is the current one from here on, for all that is done in the run."""
+        """Begin the span of the run, and make it the current one for everything in the run."""
         run, measures = current_run(), not _is_idle(self._meter_provider or metrics.get_meter_provider())
         if not measures and _is_idle(self._tracer_provider or trace.get_tracer_provider()):
             return
         own = run.conversation_id if run.conversation_id != run.run_id else ""
-        conversation = str(context.get_value(_CONVERSATION) or own)  # that of the run around this one, if there is one
+        conversation = str(context.get_value(_CONVERSATION) or own)  # the outer run's, if there is one
         agent = {"gen_ai.agent.name": run.agent}
         shared = {**agent, "gen_ai.conversation.id": conversation}
         operation = self._begin("invoke_agent", run.agent, {**_model_attributes(run.model), **shared}, agent)
@@ -89,7 +89,7 @@ class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
             operation.note_input(agent_context.instruction, agent_context.messages)
 
     async def wrap_model_call(self, request: kernel.ModelRequest[Any], proceed: kernel.AskModel, /) -> Any:
-        """Put a span around a request to the model."""
+        """Record a request to the model as a span."""
         run, message = current_run(), None
         record: _Record | None = run.cache.get(self)
         if record is None:
@@ -108,17 +108,17 @@ class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
                 finally:
                     self._note_reply(operation, message, sink)
         finally:
-            record.run.error = operation.error  # should it end the run
+            record.run.error = operation.error  # in case it ends the run
         return message
 
     async def wrap_tool_call(self, call: kernel.ToolCallRequest, proceed: kernel.CallTool, /) -> ToolResult:
-        """Put a span around a tool call."""
+        """Record a tool call as a span."""
         record: _Record | None = current_run().cache.get(self)
         if record is None:
             return await proceed(call)
         named = {"gen_ai.tool.name": call.name, "gen_ai.tool.type": "function"}
         about = {"gen_ai.tool.call.id": call.call_id, "gen_ai.tool.description": record.tools.get(call.name)}
-        series = call.name if call.name in record.tools else _OTHER  # one that the model made up has none of its own
+        series = call.name if call.name in record.tools else _OTHER  # invented names share one series
         measured = {**named, "gen_ai.tool.name": series, "gen_ai.agent.name": record.shared["gen_ai.agent.name"]}
         with self._begin("execute_tool", call.name, {**named, **about, **record.shared}, measured) as operation:
             operation.note_content(lambda shown: {"gen_ai.tool.call.arguments": shown(call.arguments)})
@@ -143,7 +143,7 @@ class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
         operation.end(outcome.value)
 
     def _begin(self, kind: str, name: str, about: Mapping[str, Any], measured: dict[str, Any]) -> "_Operation":
-        """Begin an operation of this kind; `measured` is what its measurements are told apart by."""
+        """Begin an operation of this kind; `measured` are the attributes of its measurements."""
         start = time_ns()
         span = self._tracer.start_span(
             f"{kind} {name}",
@@ -154,7 +154,7 @@ class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
         return _Operation(span, start, self._histograms[kind], measured, captures=self._captures)
 
     def _note_reply(self, operation: "_Operation", message: Any, sink: "_Listener") -> None:
-        """Note what a reply says of itself, what it cost, and what it says."""
+        """Record a reply's attributes, its usage, and its content."""
         about = _response_attributes(message)
         operation.note({**about, "gen_ai.response.time_to_first_chunk": sink.first})
         if "gen_ai.response.model" in about:
@@ -170,7 +170,7 @@ class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
 
 
 class _Operation:
-    """Something that goes on: its span and its clock. In its block it is current, and at the end of that it is over."""
+    """An operation with its span and its clock. As a context manager it makes the span current, and ends it."""
 
     def __init__(
         self, span: trace.Span, start: int, duration: metrics.Histogram, measured: dict[str, Any], *, captures: bool
@@ -195,11 +195,11 @@ class _Operation:
             self.end("interrupted" if isinstance(error, kernel.InterruptSignal) else "cancelled")
 
     def elapsed(self) -> float:
-        """Return how many seconds it has been going on."""
+        """Return how many seconds have passed since it began."""
         return perf_counter() - self._began
 
     def end(self, outcome: str, description: str = "") -> None:
-        """End the span with how it came out, and measure how long it took."""
+        """End the span with its outcome, and record the duration."""
         if outcome != "finished":
             self.span.set_attribute("suture.outcome", outcome)
         if self.error:
@@ -207,31 +207,31 @@ class _Operation:
             self.span.set_attribute("error.type", self.error)
             self.span.set_status(Status(StatusCode.ERROR, description or None))
         elapsed = self.elapsed()
-        self.span.end(self._start + round(elapsed * 1e9))  # the span and the measurement say the same
+        self.span.end(self._start + round(elapsed * 1e9))  # span and measurement must agree
         self._duration.record(elapsed, self.measured, context=self.context)
 
     def note(self, attributes: Mapping[str, Any]) -> None:
-        """Note something on the span; what is `None` or empty is left out."""
+        """Set attributes of the span, without those that are `None` or empty."""
         self.span.set_attributes(_known(attributes))
 
     def note_content(self, describe: Callable[[_Show], dict[str, Any]]) -> None:
-        """Note content, if it is to be captured."""
+        """Set attributes with content, if content is captured."""
         self.note(self._show(describe, {}))
 
     def note_input(self, instruction: str, messages: Sequence[Any]) -> None:
-        """Note what a model is told, if content is to be captured."""
+        """Record the instruction and the messages for a model, if content is captured."""
 
         def describe(shown: _Show) -> dict[str, Any]:
-            told = [{"type": "text", "content": shown(instruction)}] if instruction else []
+            parts = [{"type": "text", "content": shown(instruction)}] if instruction else []
             return {
-                "gen_ai.system_instructions": json.dumps(told, ensure_ascii=False) if told else "",
+                "gen_ai.system_instructions": json.dumps(parts, ensure_ascii=False) if parts else "",
                 "gen_ai.input.messages": _as_messages(messages, shown),
             }
 
         self.note_content(describe)
 
     def note_output(self, message: Any) -> None:
-        """Note what a model says, if content is to be captured."""
+        """Record a message of the model, if content is captured."""
         wire = get_chat_wire(current_run().wire)
         if wire.made_by_model(message):
             likely = "tool_call" if wire.calls(message) else "stop"
@@ -239,27 +239,27 @@ class _Operation:
             self.note_content(lambda shown: {"gen_ai.output.messages": _as_messages([message], shown, finish)})
 
     def _show(self, describe: Callable[[_Show], T], otherwise: T) -> T:
-        """Return content, if it is to be captured: as much as the agent's `redact` lets out. It never harms the run."""
+        """Return content after the agent's `redact`, if content is captured; an error never harms the run."""
         if self._captures and self.span.is_recording():
             try:
                 return describe(current_run().redact)
-            except Exception:  # noqa: BLE001 - it is only content
+            except Exception:  # noqa: BLE001 - content is optional
                 LOG.warning("the content of a span could not be recorded", exc_info=True)
         return otherwise
 
 
 class _Record(NamedTuple):
-    """One run, while it is recorded; the error of its operation is that of the last request to the model."""
+    """The record of one run; the error of its operation is that of the last request to the model."""
 
     run: _Operation
     shared: dict[str, str]
     usage_before: TokenUsage
     tools: dict[str, str]
-    """What is said of each tool."""
+    """The description of each tool."""
 
 
 class _Listener:
-    """A sink that hears when the first piece of a reply comes, and what the pieces say that it cost."""
+    """A sink that records the time of the first piece of a reply, and the usage that the pieces report."""
 
     def __init__(self, outer: Any, operation: _Operation) -> None:
         self._outer, self._operation = outer, operation
@@ -275,11 +275,11 @@ class _Listener:
 
 
 def _is_idle(provider: object) -> bool:
-    """Tell whether nobody takes anything: the providers of the API itself do nothing, or stand for none."""
+    """Return whether a provider records nothing: those of the API itself are empty, or stand in for a missing one."""
     return type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics"))
 
 
-# --- what the conventions call things -------------------------------------------------------------
+# --- attributes of the conventions ----------------------------------------------------------------
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _LONG_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
@@ -301,7 +301,7 @@ _PROVIDERS = {
     "openai-chat": "openai",
     "openai-responses": "openai",
 }
-"""The conventions' name for whoever a profile is of."""
+"""The conventions' names for the providers, by profile."""
 _OPTIONS = ("frequency_penalty", "max_tokens", "presence_penalty", "seed", "temperature", "top_k", "top_p")
 
 
@@ -310,7 +310,7 @@ def _known(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _model_attributes(model: Any) -> dict[str, str]:
-    """Return the name of a model and whose it is: what it says itself, else its class, and whom its profile is of."""
+    """Return the model's own name and provider, or else the name of its class and the provider of its profile."""
     profile = getattr(model.profile, "name", model.profile)
     while isinstance(model, kernel.ModelWrapper):
         model = cast("kernel.ModelWrapper[Any]", model).inner
@@ -323,14 +323,14 @@ def _model_attributes(model: Any) -> dict[str, str]:
 
 
 def _request_attributes(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the conventions have a name for among the options of a request."""
+    """Return the options of a request for which the conventions have names."""
     chosen = {f"gen_ai.request.{name}": options.get(name) for name in _OPTIONS}
     numbers = {name: value for name, value in chosen.items() if type(value) in {int, float}}
     return {**numbers, "gen_ai.output.type": "json" if "output_schema" in options else ""}
 
 
 def _response_attributes(message: Any) -> dict[str, Any]:
-    """Return what a reply says of itself: its id, the model that gave it, why it ended."""
+    """Return the id of a reply, the model that gave it, and why it ended."""
     meta = getattr(message, "response_meta", None)
     if not isinstance(meta, ResponseMeta):
         return {}
@@ -341,7 +341,7 @@ def _response_attributes(message: Any) -> dict[str, Any]:
 
 
 def _usage_attributes(usage: TokenUsage) -> dict[str, Any]:
-    """Return what was used."""
+    """Return the attributes of token usage."""
     return {
         "gen_ai.usage.input_tokens": usage.prompt_tokens,
         "gen_ai.usage.output_tokens": usage.completion_tokens,
@@ -351,23 +351,23 @@ def _usage_attributes(usage: TokenUsage) -> dict[str, Any]:
     }
 
 
-# --- what was said ---------------------------------------------------------------------------------
+# --- content ---------------------------------------------------------------------------------------
 
 
 def _as_messages(messages: Sequence[Any], shown: _Show, finish: str = "") -> str:
-    """Return messages of the run as the conventions write them; pictures and other media are left out.
+    """Return messages of the run in the form of the conventions, without images and other media.
 
-    `shown` is asked what of each message may be shown, and `finish` is why the last one ended.
+    `shown` returns the part of a message that may be shown, and `finish` is the reason why the last one ended.
     """
     wire = get_chat_wire(current_run().wire)
-    told = [each for message in messages for each in _describe(wire, shown(message))]
-    if finish and told:
-        told[-1]["finish_reason"] = finish
-    return json.dumps(told, ensure_ascii=False)
+    made = [each for message in messages for each in _describe(wire, shown(message))]
+    if finish and made:
+        made[-1]["finish_reason"] = finish
+    return json.dumps(made, ensure_ascii=False)
 
 
 def _describe(wire: ChatWire, message: Any) -> list[dict[str, Any]]:
-    """Return a message; one that has both results and text as two, for the results are of another role."""
+    """Return a message in the form of the conventions; results and text become two, since their roles differ."""
     view = wire.view(message)
     if view.role == "assistant":
         deltas = [each for each in wire.deltas(message) if each.text or each.reasoning or each.call_index is not None]

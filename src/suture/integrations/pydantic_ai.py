@@ -1,9 +1,8 @@
 """Suture in pydantic-ai: a capability that keeps every history acceptable, and one that keeps it below a limit.
 
-`Agent(model, capabilities=[PatchToolCalls()])` is all. Two things happen then. When a run begins, its message history
-is made whole for good: pydantic-ai would throw away a result without a call, and refuse a new prompt behind a call
-without a result. And before each request to a model, what is sent is fitted to the one that will serve it; that is not
-kept.
+`Agent(model, capabilities=[PatchToolCalls()])` is all. Then two things happen. When a run begins, its message history
+is repaired permanently: pydantic-ai would drop a result without a call, and refuse a new prompt after a call without a
+result. And before each request to a model, the messages are fitted to the model that will serve it; that is not kept.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -45,17 +44,17 @@ _Retry: Any = getattr(exceptions, "RetryModelRequest", None)
 
 
 class PatchToolCalls(AbstractCapability[Any]):
-    """Gives every tool call its result, and every result its call, in all that an agent sends to its model.
+    """Gives every tool call its result, and every result its call, in everything that an agent sends to its model.
 
-    Calls that may still be answered are left alone: those of a run without a prompt, and those that deferred results or
-    approvals are for. It can also be called with a list of messages, outside of a run or in `ProcessHistory`; then
-    calls at the end are answered, too.
+    Calls that may still be answered are left alone: those of a run without a prompt, and those for which deferred
+    results or approvals are given. It can also be called with a list of messages, outside a run or in `ProcessHistory`;
+    then calls at the end are answered, too.
 
-    One object serves any number of agents and runs, at once.
+    One object serves any number of agents and runs at once.
 
     Args:
-        options: those of every guest, see `suture.integrations.guest.Options`. Without a `profile` the rules are those
-            of the model's provider, and the strictest ones for a provider that is not known.
+        options: the options of every guest, see `suture.integrations.guest.Options`. By default the profile is that of
+            the model's provider, or the strictest one if the provider is not known.
 
     >>> from pydantic_ai import Agent
     >>> from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -71,18 +70,18 @@ class PatchToolCalls(AbstractCapability[Any]):
         self._options = GuestOptions.of(__name__, **options)
 
     def __call__(self, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-        """Return what a provider accepts in the place of `messages`: the very list, where it accepts that."""
+        """Return messages that a provider accepts: the same list, if it accepts `messages` as they are."""
         repaired = self._fit(messages, self._options.profile or profile_of(""))
         return repaired if isinstance(repaired, list) else list(repaired)
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Come last: what another capability or a history processor breaks is mended as well."""
+        """Come last, so that damage by other capabilities or history processors is repaired as well."""
         return CapabilityOrdering(position="innermost")
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: "AgentNode[Any]") -> "AgentNode[Any]":
-        """Make the history that a run begins with whole, before anybody looks at it."""
+        """Repair the history that a run begins with, before anything else reads it."""
         if isinstance(node, UserPromptNode) and ctx.messages:
-            repaired = self._begin(ctx.messages, node)
+            repaired = self._repair_at_start(ctx.messages, node)
             if repaired is not ctx.messages:
                 ctx.messages[:] = repaired
         return node
@@ -90,7 +89,7 @@ class PatchToolCalls(AbstractCapability[Any]):
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Fit what is sent to the model that will serve this attempt."""
+        """Fit the messages to the model that will serve this attempt."""
         del ctx
         messages = request_context.messages
         repaired = self._fit(messages, self._options.profile or _profile_of(request_context.model))
@@ -101,8 +100,8 @@ class PatchToolCalls(AbstractCapability[Any]):
     if not hasattr(AbstractCapability, "prepare_model_request"):
         before_model_request = prepare_model_request  # releases before 2.66 make one attempt, and have one hook
 
-    def _begin(self, messages: list[ModelMessage], node: UserPromptNode[Any, Any]) -> Sequence[ModelMessage]:
-        """Return `messages` made whole; calls stay open that this run may go on with."""
+    def _repair_at_start(self, messages: list[ModelMessage], node: UserPromptNode[Any, Any]) -> Sequence[ModelMessage]:
+        """Return repaired `messages`; calls that this run may continue stay open."""
         last, end = messages[-1], len(messages)
         waits = isinstance(last, ModelResponse) and (node.user_prompt is None or _is_suspended(last))
         if node.deferred_tool_results is not None or waits:
@@ -110,7 +109,7 @@ class PatchToolCalls(AbstractCapability[Any]):
         return self._repair(messages, end, "pairing")
 
     def _fit(self, messages: Sequence[ModelMessage], profile: Profile) -> Sequence[ModelMessage]:
-        """Return what `profile` accepts; a turn that its provider paused goes back as it came."""
+        """Return messages that `profile` accepts; a turn that its provider paused goes back unchanged."""
         paused = bool(messages) and _is_suspended(messages[-1])
         return self._repair(messages, len(messages) - paused, profile)
 
@@ -125,7 +124,7 @@ def _is_suspended(message: ModelMessage) -> bool:
 
 
 def _profile_of(model: Model) -> Profile:
-    """Return the profile of the provider that will answer; where several may, the one that all of them have."""
+    """Return the profile of the provider that will answer; if several may, their common one, or the strictest."""
     if isinstance(model, FallbackModel):
         profiles = {_profile_of(each) for each in model.models}
         return profiles.pop() if len(profiles) == 1 else profile_of("")
@@ -137,19 +136,19 @@ def _profile_of(model: Model) -> Profile:
 
 
 class Compaction(AbstractCapability[Any]):
-    """Keeps what an agent sends below a limit: a ladder, left as soon as there is room.
+    """Keeps an agent's requests below a limit, in steps, and stops as soon as there is room.
 
-    Old tool results are cleared, old thinking is dropped, the oldest rounds are summarised, or told in a digest where
-    no model can, and the largest blocks are cut. The run goes on with what is left, and `all_messages` gives it back.
-    A model that says "too long" is asked once more, with less.
+    Old tool results are cleared, old thinking is dropped, the oldest rounds are summarised (or listed in a digest if no
+    model can do that), and the largest blocks are cut. The run continues with the shorter history, which `all_messages`
+    returns. If the model refuses a request as too long, it is asked once more with a shorter one.
 
     Args:
-        max_tokens: how many tokens a request may have; 80 % of what the model takes if not given and that is known.
-        target_tokens: how many it should have after a compaction; 60 % of the limit.
-        summarizer: a model or its name, or a function of the prompt, plain or async; the agent's own model if none.
-        backend: where what leaves the history is saved: anything with `write(path, content)`, which a tool of the
-            agent's own called `read_file_tool_name` reads. Without one all that the user said stays.
-        settings: further ones of `suture.Compaction`, such as `keep_recent_rounds`.
+        max_tokens: how many tokens a request may have; by default 80 % of the model's window, if that is known.
+        target_tokens: how many it should have after a compaction; by default 60 % of the limit.
+        summarizer: a model or its name, or a function of the prompt, plain or async; by default the agent's own model.
+        backend: where removed content is saved: anything with `write(path, content)`, which the agent's own tool named
+            `read_file_tool_name` reads. Without a backend everything that the user said stays.
+        settings: other settings of `suture.Compaction`, such as `keep_recent_rounds`.
 
     >>> from pydantic_ai import Agent
     >>> from pydantic_ai.models.test import TestModel
@@ -167,14 +166,14 @@ class Compaction(AbstractCapability[Any]):
     ) -> None:
         self._compaction, self._summarizer = _Compaction(max_tokens, target_tokens, **settings), summarizer
         self._values: dict[str, dict[str, Any]] = {}
-        """By the model: its last summaries, and the limit that its provider named."""
+        """By model: its last summaries, and the limit that its provider named."""
 
     async def prepare_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Send a history that is not too long, and go on with it."""
+        """Send a history that is not too long, and continue the run with it."""
         if getattr(request_context, "attempt", 1) > 1 and len(ctx.messages) < len(request_context.messages):
-            request_context.messages = list(ctx.messages)  # what was refused was made shorter
+            request_context.messages = list(ctx.messages)  # the refused history was shortened
         asked = self._ask(ctx, request_context)
         made = await asked.shorten() if asked.is_long() else None
         if made is not None:
@@ -187,17 +186,17 @@ class Compaction(AbstractCapability[Any]):
     async def on_model_request_error(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
-        """Make a history shorter that a provider refused as too long, and have it sent once more."""
+        """Shorten a history that a provider refused as too long, and have it sent again."""
         if _Retry is None or not isinstance(error, _Refusal) or getattr(request_context, "attempt", 2) > 1:
             raise error
         _keep(ctx, request_context, await self._ask(ctx, request_context).shorten_refused(error))
         raise _Retry
 
     def _ask(self, ctx: RunContext[Any], request: ModelRequestContext) -> GuestRequest:
-        """Return a request with all that its compaction depends on."""
-        told, model = request.model_request_parameters, request.model
-        instructions = getattr(told, "instruction_parts", None) or ()
-        tools = [*told.function_tools, *told.output_tools]
+        """Return a request with everything that its compaction needs."""
+        parameters, model = request.model_request_parameters, request.model
+        instructions = getattr(parameters, "instruction_parts", None) or ()
+        tools = [*parameters.function_tools, *parameters.output_tools]
         return GuestRequest(
             self._compaction,
             "pydantic-ai",
@@ -222,7 +221,7 @@ class Compaction(AbstractCapability[Any]):
 
 
 def _keep(ctx: RunContext[Any], request: ModelRequestContext, made: list[ModelMessage]) -> None:
-    """Send these messages, and go on with them unless the run holds other ones than the request."""
+    """Send these messages, and continue the run with them if it holds the same messages as the request."""
     before = request.messages
     if len(before) == len(ctx.messages) and all(one is other for one, other in zip(before, ctx.messages, strict=True)):
         ctx.messages[:] = made
@@ -232,28 +231,28 @@ def _keep(ctx: RunContext[Any], request: ModelRequestContext, made: list[ModelMe
 # --- its messages --------------------------------------------------------------------------------
 
 _NO_TIME = datetime.fromtimestamp(0, UTC)
-"""When something was said that nobody said: the clock would give another history each time."""
+"""The time of added messages; the clock would give a different history each time."""
 _TEXTS = dict.fromkeys(("user-prompt", "text", "retry-feedback"), TEXT)
 _RESULTS = dict.fromkeys(("tool-return", "retry-prompt"), RESULT)
 _KINDS = {"tool-call": CALL, "thinking": THINKING, "file": MEDIA, **_RESULTS, **_TEXTS}
 _SILENT = ("instruction-baseline", "model-settings-delta", "capability-load-delta", "cache-point")
-"""What no model is sent."""
+"""Parts that no model gets."""
 
 
 class _OwnCall(Call):
-    """A call that knows when it was made, and what kind of tool it is for."""
+    """A call with the time at which it was made, and the kind of its tool."""
 
     made: datetime
     tool_kind: Any
 
 
 def _text(item: Any) -> str | None:
-    """Return what an item of a content says, `None` of one that is no text."""
+    """Return the text of an item of a content, `None` if it is not a text."""
     return item.content if isinstance(item, parts.TextContent) else item if isinstance(item, str) else None
 
 
 class PydanticAIWire(ObjectWire):
-    """Histories of `ModelRequest` and `ModelResponse`: results stand in the request that follows, beside prompts.
+    """Histories of `ModelRequest` and `ModelResponse`: results are in the next request, beside prompts.
 
     >>> from pydantic_ai.messages import ModelResponse, ToolCallPart
     >>> WIRE.view(ModelResponse([ToolCallPart("search", {"q": "x"}, "call_1")])).calls
@@ -272,20 +271,20 @@ class PydanticAIWire(ObjectWire):
     takes_none = True
 
     def role(self, message: Any, index: int | None) -> str:
-        """Return the role of `message`: a request is the system's where it holds nothing else."""
+        """Return the role of `message`: a request is the system's if it holds only system prompts."""
         role = super().role(message, index)
         held = {getattr(part, "part_kind", "") for part in self.blocks(message, index)} if role == "user" else ()
         return "system" if held == {"system-prompt"} else role
 
     def view(self, message: Any, index: int | None = None) -> View:
-        """Return what the engines need to know of `message`; a request is never empty, as instructions go with it."""
+        """Return the view of `message`; a request is never empty, because instructions go with it."""
         view = super().view(message, index)
         for call in view.calls:
             cast("_OwnCall", call).made = message.timestamp
         return view if view.role == "assistant" else view._replace(empty=False)
 
     def kind(self, block: Any) -> str:
-        """Return what `block` is; a request to try again may speak of no call, and a prompt may show something."""
+        """Return the kind of `block`; a retry prompt without a tool is text, and a prompt with media is media."""
         kind = super().kind(block)
         if kind == RESULT and block.tool_name is None and block.part_kind == "retry-prompt":
             return TEXT
@@ -311,7 +310,7 @@ class PydanticAIWire(ObjectWire):
         return call
 
     def read_result(self, block: Any, index: int | None = None) -> Result:
-        """Return the result of a part: what a tool returned, or what was wrong with a call."""
+        """Return the result in a part: a tool's return, or what was wrong with a call."""
         extra = self.extra_of(block)
         synthetic = MARK in extra or parts.SYNTHESIZED_TOOL_RETURN_METADATA_KEY in extra
         failed = getattr(block, "outcome", "retried") in parts.ERROR_OUTCOMES
@@ -324,7 +323,7 @@ class PydanticAIWire(ObjectWire):
         part = ToolReturnPart(result.name, result.content, result.id, timestamp=_NO_TIME)
         try:
             return part.model_response_str(), not part.files
-        except ValueError:  # an object of the program's, a cycle: what pydantic cannot write
+        except ValueError:  # pydantic cannot write it: a cycle, say, or an object of the program
             return json_text(result.content), False
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
@@ -351,7 +350,7 @@ class PydanticAIWire(ObjectWire):
         return ModelResponse(list(blocks), timestamp=_NO_TIME) if role == "assistant" else ModelRequest(list(blocks))
 
     def tell_block(self, block: Any, telling: Telling) -> None:
-        """Tell a part, or an item of a content, as a model reads it; what no model is sent is not told."""
+        """Tell a part, or an item of a content, as a model reads it, without what no model gets."""
         content, name = getattr(block, "content", block), getattr(block, "tool_name", None)
         if isinstance(block, parts.BaseToolCallPart):
             telling.say(name)

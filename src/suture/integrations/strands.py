@@ -1,4 +1,4 @@
-"""A plugin for Strands agents: models are never sent a broken history.
+"""A plugin for Strands agents: models never get a broken history.
 
 Needs `pip install 'strands-agents>=1.62'`.
 """
@@ -29,25 +29,26 @@ __all__ = ["PatchToolCalls"]
 
 _WIRE = "bedrock"
 _INTERRUPTED = "Tool was interrupted."
-"""What Strands itself puts in the place of a missing result, whether the tool had ended or not."""
+"""The text that Strands itself puts in the place of a missing result, whether the tool had ended or not."""
 
 
 class PatchToolCalls(Plugin):
-    """Repairs what a model is sent, for that request alone: the messages of the agent stay as they are.
+    """Repairs the messages of each request; those of the agent do not change.
 
     Put it last, so that it sees what other plugins made of the messages.
 
-    Strands keeps the results of parallel calls when all of them are there. Those that were there when a run broke off
-    are put in their places when the next one begins. Of the other calls the model reads that they may have run.
+    Strands stores the results of parallel calls only when all have come. If a run broke off before, this plugin puts
+    the results that had come into their places when the next run begins. For the other calls the model reads that they
+    may have run.
 
-    Strands mends a session of single messages (a file, S3) itself when it loads one, and throws away results that it
-    does not find where it looks for them. So such a session is read again then, and what is in it is put in order.
+    When Strands loads a session of single messages (a file, S3), it repairs that itself, and drops results that are not
+    where it looks for them. So this plugin reads such a session again and repairs it.
 
     Args:
-        reload: whether a session is read again when Strands has loaded it.
-        options: those of every guest, see `suture.integrations.guest.Options`. The messages are in Bedrock's form for
-            every model, and Strands makes of that what other providers take, but for the ids: these are made to suit
-            the model that is called. Of a `profile` that is not Bedrock's the ids are taken.
+        reload: whether a session is read again after Strands has loaded it.
+        options: the options of every guest, see `suture.integrations.guest.Options`. The messages are in Bedrock's form
+            for every model, and Strands converts them for other providers, except for the ids: these are made to suit
+            the model that is called. If `profile` is not Bedrock's, only its form of ids is used.
 
     >>> from strands import Agent
     >>> from strands.models import BedrockModel
@@ -59,7 +60,7 @@ class PatchToolCalls(Plugin):
         self._reloads = reload
         self._options = GuestOptions.of(__name__, **options).treating(lambda text: text == _INTERRUPTED)
         self._ended: WeakKeyDictionary[Any, dict[str, ToolResult]] = WeakKeyDictionary()
-        """By the agent: the results of tools that have ended, until they are among the messages."""
+        """By agent: the results of tools that have ended, until they are among the messages."""
 
     @property
     def name(self) -> str:
@@ -71,9 +72,9 @@ class PatchToolCalls(Plugin):
         return "suture:patch-tool-calls"
 
     def init_agent(self, agent: Agent) -> None:
-        """Take a place around the requests of `agent` to its model."""
+        """Wrap the requests of `agent` to its model, and add the hooks."""
         agent.add_middleware(InvokeModelStage, self._request)
-        agent.add_hook(self._note, AfterToolCallEvent, order=HookOrder.SDK_LAST)  # as other hooks left it
+        agent.add_hook(self._note, AfterToolCallEvent, order=HookOrder.SDK_LAST)  # after other hooks have changed it
         agent.add_hook(self._restore, MessageAddedEvent, order=HookOrder.SDK_FIRST)  # before a session stores it
         if self._reloads:
             agent.add_hook(self._load, AgentInitializedEvent)
@@ -81,8 +82,8 @@ class PatchToolCalls(Plugin):
     async def _request(
         self, context: InvokeModelContext, next_fn: MiddlewareNext[InvokeModelContext, TypedEvent]
     ) -> AsyncGenerator[TypedEvent, None]:
-        """Make the request with messages that are in order, unless they only go on with what the service keeps."""
-        self._ended.pop(context.agent, None)  # they are among the messages, or of calls that are not there any more
+        """Make the request with repaired messages, unless the service keeps the conversation."""
+        self._ended.pop(context.agent, None)  # they are among the messages by now, or their calls are gone
         if not context.model.stateful:
             model = " ".join([kind.__name__ for kind in type(context.model).__mro__])
             profile = profile_for(_WIRE, get_profile(_WIRE), self._options.profile or profile_of(model))
@@ -93,7 +94,7 @@ class PatchToolCalls(Plugin):
                 yield event
 
     def _note(self, event: AfterToolCallEvent) -> None:
-        """Remember what a tool gave; where it is called once more, nobody knows what that will do."""
+        """Remember a tool's result, or forget it if the tool is called again, since that may end differently."""
         ended, call_id = self._ended.setdefault(event.agent, {}), event.tool_use["toolUseId"]
         if event.retry:
             ended.pop(call_id, None)
@@ -101,7 +102,7 @@ class PatchToolCalls(Plugin):
             ended[call_id] = event.result
 
     def _restore(self, event: MessageAddedEvent) -> None:
-        """Put what tools gave in the place of what Strands says of calls that a run was broken off in."""
+        """Replace Strands' fillers for interrupted calls by the results that tools returned."""
         ended, content = self._ended.get(event.agent, {}), event.message["content"]
         for place, block in enumerate(content):
             if "toolResult" in block:
@@ -110,7 +111,7 @@ class PatchToolCalls(Plugin):
                     content[place] = {"toolResult": result}
 
     def _load(self, event: AgentInitializedEvent) -> None:
-        """Put in order what is stored, where that is not what Strands has loaded."""
+        """Repair the stored messages, if they differ from what Strands has loaded."""
         agent = event.agent
         stored = _stored(agent)
         if stored is None or stored == agent.messages:
@@ -121,7 +122,7 @@ class PatchToolCalls(Plugin):
 
 
 def _stored(agent: Agent) -> list[Message] | None:
-    """Return the messages of the session that `agent` was loaded from, as they are stored."""
+    """Return the stored messages of the session that `agent` was loaded from."""
     sessions = getattr(agent, "_session_manager", None)
     if not isinstance(sessions, RepositorySessionManager) or agent.model.stateful:
         return None
@@ -134,12 +135,12 @@ def _stored(agent: Agent) -> list[Message] | None:
 
 
 def _is_filler(block: Any) -> bool:
-    """Tell whether a block is what Strands puts in the place of a missing result."""
+    """Return whether a block is Strands' filler for a missing result."""
     return get(get(block, "toolResult"), "content") == [{"text": _INTERRUPTED}]
 
 
 def _without_fillers(messages: list[Message]) -> list[Message]:
-    """Return `messages` without what Strands put in the place of missing results; the very list where there is none."""
+    """Return `messages` without Strands' fillers; the same list if there are none."""
     left: list[Message] = []
     for message in messages:
         blocks: Any = get(message, "content")

@@ -1,7 +1,7 @@
-"""Temporal keeps runs going: the workflow runs the loop of `suture.kernel.loop`, its steps are activities.
+"""Temporal keeps runs going: a workflow runs the loop of `suture.kernel.loop`, and its steps are activities.
 
-The history of a conversation stays in the agent's store. The workflow knows the run's name and where it stands, so its
-size does not depend on what is said. See docs/temporal.md for what is promised. ::
+The history of a conversation stays in the agent's store. The workflow only knows the run's name and where it stands, so
+its size does not depend on the messages. docs/temporal.md has the guarantees. ::
 
     worker = make_worker(agent, client, deps=…)                 # as many processes as you like, on one store
     durable = DurableAgent(agent, client)                       # anywhere else, with the same store
@@ -39,28 +39,28 @@ __all__ = ["AgentWorkflow", "DurableAgent", "DurableRun", "make_worker"]
 
 DRIVER = "temporal"
 _LONGEST = timedelta(days=1)
-"""How long a step may take whose tool does not say; a worker that dies is noticed by its heartbeat."""
+"""How long a step may take if its tool has no timeout; a dead worker is noticed by its missing heartbeat."""
 LARGEST = 800_000
-"""The bytes of a workflow's history after which it goes on in a new execution, for runs that are started now."""
+"""The bytes of a workflow's history after which it continues in a new execution, for runs that start now."""
 _THROTTLE = timedelta(seconds=2)
-"""How often a heartbeat is sent at most; a cancellation comes back with one."""
+"""The shortest time between heartbeats; a cancellation arrives with the answer to one."""
 _POLL = 0.1
-_PATIENCE = 20
-"""After how many polls without an event a reader looks whether there will be any."""
+_POLLS_BEFORE_CHECK = 20
+"""After how many polls without an event a reader checks whether there will be any."""
 Status = Literal["running", "waiting", "finished", "failed", "cancelled"]
 
 
 class Start(msgspec.Struct, frozen=True, array_like=True):
-    """What a workflow is started with."""
+    """The argument of a workflow."""
 
     run: str
     heartbeat: float
     standing: Standing = Standing()
-    """Only holds its place, for workflows that run already: what there is to do is in the store."""
+    """Unused; it keeps its place for workflows that are running already."""
     answers: tuple[int, ...] = ()
     """Answers that were given and not yet used."""
     largest: int = 800_000
-    """The bytes of a history after which the workflow goes on as new: here, since a replay must find the same."""
+    """The bytes of a history after which the workflow continues as new; stored, because a replay must use the same."""
 
 
 # --- the workflow ---------------------------------------------------------------------------------
@@ -68,21 +68,21 @@ class Start(msgspec.Struct, frozen=True, array_like=True):
 
 @workflow.defn(name="suture", sandboxed=True)
 class AgentWorkflow:
-    """One run of an agent: it holds where the run stands, and nothing of what is said.
+    """One run of an agent; it holds where the run stands, but no messages.
 
-    It is the port of the loop: each step is an activity, done by some worker.
+    It implements the steps of the loop: each is an activity that some worker does.
     """
 
     def __init__(self) -> None:
         self._start = Start("", 0.0)
         self._step = Step(Standing())
-        """What the last step left."""
+        """The last step."""
         self._status: str = "running"
         self._answers: list[int] = []
         self._replies: dict[int, str] = {}
-        """What became of answers: nothing, or why they were not taken."""
+        """By number of an answer: an empty text, or why it was refused."""
         self._leaves = False
-        """Whether this execution comes to its end; the next one goes on."""
+        """Whether this execution is ending."""
 
     @workflow.run
     async def run(self, given: list[Any]) -> str:
@@ -106,17 +106,17 @@ class AgentWorkflow:
 
     @workflow.query
     def status(self) -> str:
-        """Tell whether the run goes on, waits for an answer, or how it ended."""
+        """Return `running`, `waiting`, or how the run ended."""
         return self._status
 
     @workflow.update
     async def answer(self, number: int) -> str:
-        """Take answers that stand in the store under `number`; return why they were not taken, if they were not."""
+        """Use the answers in the store under `number`; return an empty text, or why they were refused."""
         if number not in self._replies and number not in self._answers:
             self._answers.append(number)
         await workflow.wait_condition(lambda: number in self._replies or self._leaves)
         unused = "" if self._status == "running" else "the run ended before this answer was used"
-        return self._replies.get(number, unused)  # a run that goes on in the next execution takes it there
+        return self._replies.get(number, unused)  # a run that continues in the next execution uses it there
 
     @workflow.update
     async def settle(self) -> str:
@@ -125,7 +125,7 @@ class AgentWorkflow:
         return self._status
 
     async def model_turn(self, at: Standing, /) -> Standing:
-        """Do the next step, unless this execution is long enough; the store says what there is to do."""
+        """Do the next step, which the store knows, unless this execution is long enough."""
         info = workflow.info()
         if info.is_continue_as_new_suggested() or info.get_current_history_size() > self._start.largest:
             raise _Renewal
@@ -133,11 +133,11 @@ class AgentWorkflow:
         return msgspec.structs.replace(self._step.standing, phase="after")
 
     async def after_model(self, at: Standing, /) -> Standing:
-        """Go on by what the step says that asked the model."""
+        """Choose the next phase by the result of the model step."""
         return msgspec.structs.replace(at, phase="end" if self._step.outcome else self._step.standing.phase)
 
     async def tool_calls(self, at: Standing, /) -> Standing:
-        """Make the calls that are left; what came of them is in the store."""
+        """Make the remaining calls; their results are in the store."""
         todo = self._step.calls
         calls = [partial(self._do, "call", plan.seconds, at.turn, plan.index, kind=CallEnd) for plan in todo]
         if self._step.in_order:
@@ -151,11 +151,11 @@ class AgentWorkflow:
         return msgspec.structs.replace(at, phase="gathered")
 
     async def after_tools(self, at: Standing, /) -> Standing:
-        """Do nothing: the next step does it with what it does first."""
+        """Do nothing, because the next step does this first."""
         return msgspec.structs.replace(at, phase="model")
 
     async def _advance(self) -> Step:
-        """Do the next step; where it waits for an answer, wait for it and go on."""
+        """Do the next step; if it waits for an answer, wait for that and continue."""
         answers: list[int] = []
         while True:
             step: Step = await self._do("advance", 0, *answers, kind=Step)
@@ -168,10 +168,9 @@ class AgentWorkflow:
             self._status, answers = "running", [self._answers.pop(0)]
 
     async def _do(self, name: str, seconds: float, *given: Any, kind: Any) -> Any:
-        """Do one activity, however often it must be repeated; stop it before the run is stopped.
+        """Do one activity, however often it must be repeated; a cancellation waits until it has stopped.
 
-        `seconds` is how long it may take by its tool's settings, 0 if those do not say. A worker that dies in a short
-        one is noticed soon.
+        `seconds` is the timeout of its tool, 0 if that has none. In a short activity, a dead worker is noticed sooner.
         """
         heartbeat = min(self._start.heartbeat, max(seconds, 1.0)) if seconds else self._start.heartbeat
         reply = await workflow.execute_activity(
@@ -184,7 +183,7 @@ class AgentWorkflow:
         result = msgspec.convert(reply, kind)
         task = asyncio.current_task()
         if task is not None and task.cancelling() and not getattr(result, "outcome", ""):
-            raise asyncio.CancelledError  # it came while the step ended
+            raise asyncio.CancelledError  # the cancellation came while the step ended
         return result
 
 
@@ -203,8 +202,8 @@ def make_worker(
     Args:
         agent: has a `checkpoint_store` that all workers and clients share.
         client: connected to Temporal.
-        task_queue: `suture-` and the agent's name, if not given.
-        deps: what tools and hooks find as `RunContext.deps`, for all runs of this worker.
+        task_queue: by default `suture-` and the agent's name.
+        deps: the `RunContext.deps` of tools and hooks, for all runs of this worker.
         options: for `temporalio.worker.Worker`.
     """
     place = Place(agent.spec, deps, _is_stopped)
@@ -213,8 +212,8 @@ def make_worker(
         "workflow_runner": SandboxedWorkflowRunner(restrictions=passed),
         "max_heartbeat_throttle_interval": _THROTTLE,
         "graceful_shutdown_timeout": timedelta(seconds=5),
-        "sticky_queue_schedule_to_start_timeout": timedelta(seconds=3),  # how soon the workflows of a dead worker go on
-        "identity": f"{os.getpid()}@{socket.gethostname()[:16]}",  # it is in the history ten times a turn
+        "sticky_queue_schedule_to_start_timeout": timedelta(seconds=3),  # how soon workflows of a dead worker go on
+        "identity": f"{os.getpid()}@{socket.gethostname()[:16]}",  # short, because the history has it ten times a turn
         **options,
     }
     return Worker(
@@ -231,13 +230,13 @@ def _queue(agent: ChatModelAgent[Any]) -> str:
 
 
 def _is_stopped() -> bool:
-    """Tell whether the activity is cancelled because its workflow is."""
+    """Return whether the activity was cancelled because its workflow was."""
     details = activity.cancellation_details()
     return details is not None and details.cancel_requested
 
 
 def _make_activity(work: Callable[..., Awaitable[Step | CallEnd]]) -> Callable[..., Any]:
-    """Return a step of a place as an activity. What it takes and gives is small; all else is in the store."""
+    """Return a step as an activity. Its arguments and its result are small; everything else is in the store."""
 
     @activity.defn(name=work.__name__)
     async def step(given: list[Any]) -> list[Any]:
@@ -247,14 +246,14 @@ def _make_activity(work: Callable[..., Awaitable[Step | CallEnd]]) -> Callable[.
         finally:
             beats.cancel()
         if _is_stopped() and not getattr(end, "outcome", ""):
-            raise asyncio.CancelledError  # what came of it is stored
+            raise asyncio.CancelledError  # the result is stored
         return msgspec.to_builtins(end)
 
     return step
 
 
 async def _beat() -> None:
-    """Send heartbeats while a step is done: a worker that stops sending them is taken for dead."""
+    """Send heartbeats during a step; a worker that stops sending them counts as dead."""
     timeout = activity.info().heartbeat_timeout or timedelta(seconds=30)
     while True:
         activity.heartbeat()
@@ -265,14 +264,14 @@ async def _beat() -> None:
 
 
 class DurableAgent:
-    """An agent whose runs Temporal keeps going; made from the agent, and a client of Temporal.
+    """An agent whose runs Temporal keeps going.
 
     Args:
-        agent: with the store that the workers use; inputs and answers are written there.
+        agent: has the store that the workers use; inputs and answers are written there.
         client: connected to Temporal.
-        task_queue: the one of the workers.
-        heartbeat: after how many seconds without a sign of life a worker counts as dead, and its step is repeated; in a
-            call whose tool has a shorter `timeout`, after that.
+        task_queue: that of the workers.
+        heartbeat: after how many seconds without a heartbeat a worker counts as dead, and its step is repeated; for a
+            call whose tool has a shorter `timeout`, that counts.
     """
 
     def __init__(
@@ -294,9 +293,9 @@ class DurableAgent:
         live: bool = False,
         language: str | None = None,
     ) -> "DurableRun":
-        """Start a run, or go on with the conversation `id`; return it without waiting.
+        """Start a run, or continue the conversation `id`; return the run without waiting.
 
-        With a `key`, the same input is run once, however often this is called. `live` keeps its events for `events()`.
+        With a `key`, the same input runs once, however often this is called. `live` keeps the events for `events()`.
         """
         wire = self.agent.spec.wire
         messages = [*read_input(wire, list(history)), *read_input(wire, input)]
@@ -305,7 +304,7 @@ class DurableAgent:
         return await self.attach(id)
 
     async def attach(self, id: str, /) -> "DurableRun":  # noqa: A002
-        """Return a run that is stored; if no workflow runs it, because it was never started or is lost, start one."""
+        """Return a stored run; if it has no workflow, because that never started or was lost, start one."""
         run = await self.place.read(id)
         if run.state.driver == DRIVER and run.state.outcome in ("", "interrupted"):
             await self.client.start_workflow(
@@ -330,14 +329,14 @@ class DurableAgent:
         *,
         answers: Mapping[str, Any] | None = None,
     ) -> RunResult[Any]:
-        """Answer what a run waits for, and wait on; return the result."""
+        """Answer what a run waits for, wait for its next stop, and return the result."""
         run = await self.attach(id)
         await run.answer(answer, answers=answers)
         return await run.result()
 
 
 async def _ask(question: Awaitable[Any]) -> Any:
-    """Return what a workflow answers, or nothing if it has come to its end: the store knows all."""
+    """Return the answer of a workflow, or `None` if it has ended; the store knows the rest."""
     try:
         return await question
     except RPCError as error:
@@ -357,14 +356,14 @@ class DurableRun:
         self._handle: Any = durable.client.get_workflow_handle(name)
 
     async def status(self) -> Status:
-        """Tell how the run stands."""
+        """Return the status of the run."""
         run = await self._durable.place.read(self.id)
         return cast("Status", run.state.outcome.replace("interrupted", "waiting") or "running")
 
     async def result(self) -> RunResult[Any]:
-        """Wait until the run has ended or waits for an answer; return what there is. Raise what it failed with."""
+        """Wait until the run has ended or waits for an answer; return the result, or raise the run's error."""
         while await _ask(self._handle.execute_update(AgentWorkflow.settle)) == "running":
-            pass  # it goes on in another execution
+            pass  # it continues in another execution
         run = await self._durable.place.read(self.id)
         if not run.state.outcome:
             raise ResumeError(f"no workflow runs {self.id!r} any more; `attach` starts one that goes on with it")
@@ -374,14 +373,14 @@ class DurableRun:
         return result
 
     async def answer(self, answer: Any = NOTHING, /, *, answers: Mapping[str, Any] | None = None) -> None:
-        """Answer what the run waits for, by interrupt id or call id; one answer alone is for the one interrupt."""
+        """Answer what the run waits for, by interrupt id or call id; `answer` is for a run with one interrupt."""
         number = await self._durable.place.write_answers(self.id, answer, answers or {})
         refused = await self._handle.execute_update(AgentWorkflow.answer, number, id=f"answer-{number}")
         if refused:
             raise ResumeError(refused)
 
     async def cancel(self) -> RunResult[Any]:
-        """Stop the run: its tools are cancelled, each unfinished call is answered by its cause; return the result."""
+        """Stop the run: its tools are cancelled, and unfinished calls get placeholders; return the result."""
         await _ask(self._handle.cancel())
         await _ask(self._handle.result())
         return read_result(await self._durable.place.read(self.id))
@@ -389,7 +388,7 @@ class DurableRun:
     async def events(self) -> AsyncIterator[AnyEvent]:
         """Yield the events of a `live` run from its beginning, as they come, until it has ended or waits.
 
-        A worker that dies may leave out the last ones; so whoever waits in vain looks how the run stands.
+        If a worker dies, the last events may be missing, so a reader that gets none checks the status of the run.
         """
         first = sequence = silent = 0
         is_over = False
@@ -401,7 +400,7 @@ class DurableRun:
                 if isinstance(event, RunFinished) and len(event.run_path) == 1:
                     return
             silent = 0 if events else silent + 1
-            if silent and silent % _PATIENCE == 0:
+            if silent and silent % _POLLS_BEFORE_CHECK == 0:
                 if is_over:
                     return
                 is_over = await self.status() != "running"

@@ -1,7 +1,7 @@
-"""The kernel: the loop, its two units with effects (the model turn and the tool call), and what surrounds them.
+"""The kernel: the loop, its two units with effects (the model turn and the tool call), and the hooks around them.
 
-Start with `loop.py` (what comes next, and doing it), then `model_call.py` and `tool_call.py`. `state.py` is what a run
-is, `lifecycle.py` its beginning and end, `run.py` what a user holds.
+Start with `loop.py` (it decides the next step and does it), then `model_call.py` and `tool_call.py`. `state.py` has
+the state of a run, `lifecycle.py` its beginning and end, `run.py` the object that a user holds.
 """
 
 from suture._aio import closing

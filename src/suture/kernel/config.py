@@ -1,4 +1,4 @@
-"""What an agent may be told about retries, failover, budgets, tools and callbacks. Plain settings, no behaviour."""
+"""An agent's settings for retries, failover, budgets, tools, callbacks and structured answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ def _check_count(settings: object, *names: str) -> None:
 
 
 class RetryContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
-    """One attempt at a model turn, as `should_retry` judges it: its output, its error, or (a cut stream) both.
+    """One attempt at a model turn, for `should_retry` to judge: its output, its error, or both if a stream was cut.
 
     >>> RetryContext(attempt=1, messages=[], error=TimeoutError()).output is None
     True
@@ -46,7 +46,7 @@ class RetryContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
 
 
 class RetryDecision(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
-    """What to do about an attempt.
+    """What to do after an attempt.
 
     >>> RetryDecision(retry=True, reject_reason="empty answer").reject_reason
     'empty answer'
@@ -54,11 +54,11 @@ class RetryDecision(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
 
     retry: bool = False
     rewrite_error: Exception | None = None
-    """Without `retry`: end the run with this error, whatever the attempt gave."""
+    """Without `retry`: end the run with this error, whatever the outcome of the attempt."""
     modified_input_messages: Sequence[M] | None = None
     """What to send from now on in this turn."""
     persist_modified_input_messages: bool = False
-    """Whether that also becomes the history."""
+    """Whether the changed messages also become the history."""
     additional_options: Mapping[str, Any] = FrozenMap()
     """Model options for the rest of this turn."""
     backoff: float | None = None
@@ -72,11 +72,11 @@ ShouldRetry: TypeAlias = Callable[
 
 
 class ModelRetryConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a model turn is tried again, and when.
+    """How often a model turn is tried again, and after how long.
 
-    `should_retry` judges errors and successful outputs; without it every error is tried again. `backoff` gives
-    the seconds to wait after attempt n: by default 0.1 s doubling, with up to half of that added at random, and
-    10 s from the eighth on. An error that says `retry_after` is waited for at least that long.
+    `should_retry` judges errors and successful outputs; without it every error is tried again. `backoff` returns
+    the seconds to wait after attempt n: by default 0.1 s, doubled each time, plus up to half of that at random, and
+    10 s from the eighth on. If an error has `retry_after`, the wait is at least that long.
 
     >>> ModelRetryConfig(max_retries=2).max_retries
     2
@@ -93,25 +93,25 @@ class ModelRetryConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailoverContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
-    """A model turn that failed, as a failover sees it.
+    """A model turn that failed, for a failover to judge.
 
     >>> FailoverContext(attempt=1, messages=[], error=TimeoutError()).attempt
     1
     """
 
     attempt: int
-    """Counted from 1: which model of the failover is to be tried next."""
+    """The number of the failover model to be tried next, from 1."""
     messages: Sequence[M]
     output: M | None = None
     error: Exception
-    """What the model failed with; after retries, what the last attempt did."""
+    """The error of the model; after retries, that of the last attempt."""
 
 
 class ModelFailoverConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Other models for when one fails, in order. One that works is kept for the rest of the run.
+    """Other models, tried in order when one fails. One that works is kept for the rest of the run.
 
-    All share the agent's wire. `should_failover` says whether an error is one that another model may help with.
-    `get_failover_model` may choose by itself (a model, or a model and what to send it); `None` gives up.
+    All share the agent's wire. `should_failover` says whether another model may help with an error.
+    `get_failover_model` chooses instead of the list (a model, or a model and the messages for it); `None` gives up.
 
     >>> from suture.testing import ScriptedModel
     >>> len(ModelFailoverConfig(models=[ScriptedModel(["hello"])]).models)
@@ -122,7 +122,7 @@ class ModelFailoverConfig(msgspec.Struct, frozen=True, kw_only=True):
     should_failover: Callable[[FailoverContext[Any]], bool | Awaitable[bool]] | None = None
     get_failover_model: Callable[[FailoverContext[Any]], Any] | None = None
     max_retries: int | None = None
-    """How many other models are tried in one turn; all of `models` if not given."""
+    """How many other models are tried in one turn; by default all of `models`."""
 
     def __post_init__(self) -> None:
         _check_functions(self, "should_failover", "get_failover_model")
@@ -137,9 +137,9 @@ class ModelFailoverConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run may use up: tokens, cost, tool calls.
+    """Limits of a run: tokens, cost, tool calls.
 
-    Tokens and cost are looked at before each model turn. A tool call beyond the budget is not run; the model is told
+    Tokens and cost are checked before each model turn. A tool call beyond the budget is not run; the model is told
     so, and the run ends.
 
     >>> Budget(total_tokens=100_000, tool_calls=50).cost is None
@@ -162,7 +162,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError("a budget with a cost needs cost_of, a function from usage to cost")
 
     def exceeded(self, usage: TokenUsage, tool_calls: int) -> str:
-        """Say what is used up, `tool_calls` being how many were asked for; nothing if the run may go on.
+        """Return what is used up, given the number of `tool_calls` asked for; an empty text if the run may go on.
 
         >>> Budget(tool_calls=2).exceeded(TokenUsage(), 3)
         'the budget of 2 tool calls is used up'
@@ -191,7 +191,7 @@ class ToolsConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
-    """What a callback is about: an agent, a model or a tool, and its name.
+    """The component that a callback is about: an agent, a model or a tool, and its name.
 
     >>> Component(kind="tool", name="search").kind
     'tool'
@@ -207,8 +207,9 @@ class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
 
     One that fails is logged and changes no outcome.
 
-    The value is a `ModelRequest` and the reply, a `ToolArgument` and the `ToolResult`, or the exception. They
-    stand innermost, so they see what really goes in and comes out. `kinds` says which components they are for.
+    The value is a `ModelRequest` and then the reply, a `ToolArgument` and then the `ToolResult`, or the messages of
+    an agent before and after; on failure it is the exception. Callbacks are innermost, so they see what really goes
+    in and comes out. `kinds` says which components they are for.
 
     >>> Callbacks(on_end=print).on_start is None
     True
@@ -224,7 +225,7 @@ class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def notify(callbacks: Sequence[Callbacks], moment: str, about: Component, value: Any) -> None:
-    """Call the callbacks for one moment of a component; one that fails is logged, and changes nothing."""
+    """Call the callbacks for one moment of a component; a callback that fails is logged and changes nothing."""
     for each in callbacks:
         function = getattr(each, moment)
         if function is not None and about.kind in each.kinds:
@@ -241,16 +242,16 @@ async def notify(callbacks: Sequence[Callbacks], moment: str, about: Component, 
 
 
 class OutputRule(msgspec.Struct, frozen=True):
-    """What a final answer must be: how the model is told, how it is read, what to say if it does not fit."""
+    """The required form of a final answer: the instruction for the model, the parser, and the text for a misfit."""
 
     instruction: str
     schema: FrozenMap
     read: Callable[[str], Any]
-    """Text to value; raises `ValueError` with what is wrong."""
+    """Turns the text into the value; raises `ValueError` with what is wrong."""
 
 
 def make_output_rule(output_type: Any) -> OutputRule | None:
-    """Return the rule for answers of `output_type`; none where any text will do."""
+    """Return the rule for answers of `output_type`; none if any text will do."""
     if output_type is None or output_type is str:
         return None
     if hasattr(output_type, "model_validate_json"):
@@ -262,7 +263,7 @@ def make_output_rule(output_type: Any) -> OutputRule | None:
         except TypeError as error:
             raise ConfigError(f"output_type {output_type!r} has no JSON form: {error}") from None
         reference = root.get("$ref", "")
-        if reference:  # providers want the thing itself at the root
+        if reference:  # providers want no reference at the root
             root = definitions[reference.removeprefix("#/$defs/")]
             if reference not in str(root):
                 del definitions[reference.removeprefix("#/$defs/")]
@@ -277,7 +278,7 @@ def make_output_rule(output_type: Any) -> OutputRule | None:
         try:
             return read(body)
         except (msgspec.DecodeError, ValueError) as error:
-            # pydantic's own text has links and types for programmers
+            # the message of pydantic's exception has links and types for programmers
             faults: Any = cast("Any", error).errors() if hasattr(error, "error_count") else ()
             said = "; ".join(f"{'.'.join(map(str, each['loc'])) or '$'}: {each['msg']}" for each in faults)
             raise ValueError(said or str(error) or type(error).__name__) from None

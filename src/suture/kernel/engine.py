@@ -1,9 +1,9 @@
-"""The steps of a stored run for an engine that keeps runs going in several processes.
+"""The steps of a stored run, for a workflow engine that drives runs in several processes.
 
-The engine runs `loop.py` with these steps as its activities, and may repeat each of them: what is stored decides what
-there is to do. `advance_run` has one writer at a time; a second one is refused by the store. The calls of a turn are
-written beside each other: each record of a call has a key, and the first writer of a key wins. So a call that started
-and did not end runs again only if its tool is idempotent; of any other the model is told that its outcome is unknown.
+The engine runs `loop.py` with these steps as its activities, and may repeat each of them: the stored state decides
+what is left to do. `Place.advance` has one writer at a time; the store refuses a second one. The calls of a turn are
+written in parallel: each record of a call has a key, and the first writer of a key wins. So a call that started and
+did not end runs again only if its tool is idempotent; otherwise the model is told that its outcome is unknown.
 """
 
 import asyncio
@@ -32,22 +32,22 @@ from suture.repair import Cause
 from suture.wires import Call, sendable
 
 _BATCH = 0.05
-"""For how many seconds events are gathered before they are written."""
+"""How many seconds events are collected before they are written."""
 _MOST_JOINED = 256
 _EVENTS = msgspec.msgpack.Decoder(list[AnyEvent])
 _JOIN = Begin(resumes=True, joins=True)
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):
-    """A call that the engine is to run."""
+    """A call for the engine to run."""
 
     index: int
     seconds: float = 0
-    """How long all attempts at it may take; 0 if its tool does not say."""
+    """How many seconds all attempts together may take; 0 if its tool sets no limit."""
 
 
 class Step(msgspec.Struct, frozen=True, array_like=True):
-    """What an engine learns of a run: where it stands, which calls to run, or how it ended.
+    """What an engine learns about a run: where it stands, which calls to run, or how it ended.
 
     >>> len(msgspec.json.encode(Step(Standing("tools", 12), (Plan(0, 30.0), Plan(1))))) < 80
     True
@@ -57,20 +57,20 @@ class Step(msgspec.Struct, frozen=True, array_like=True):
     calls: tuple[Plan, ...] = ()
     outcome: str = ""
     in_order: bool = False
-    """Whether the calls are to be run one after another."""
+    """Whether the calls must run one after another."""
     refused: str = ""
-    """Why the answers were not taken."""
+    """Why the answers were refused."""
 
 
 class CallEnd(msgspec.Struct, frozen=True, array_like=True):
-    """What an engine learns of a call that is over, or waits for an answer."""
+    """What an engine learns about a call that has ended or waits for an answer."""
 
     stops: bool = False
-    """Whether no call is to be begun after it: it waits, or its error ends the run."""
+    """Whether no further call may begin: this one waits, or its error ends the run."""
 
 
 class Place:
-    """One process of an engine: the agent, what its tools depend on, and the runs that it has joined."""
+    """One process of an engine: the agent, the deps of its tools, and the runs that it has joined."""
 
     def __init__(self, spec: Spec, deps: Any = None, is_stopped: Callable[[], bool] = lambda: False) -> None:
         if spec.store is None or not hasattr(spec.store, "claim"):
@@ -78,16 +78,16 @@ class Place:
         self.spec, self.deps = spec, deps
         self.store: Any = spec.store
         self.is_stopped = is_stopped
-        """Whether a cancellation is meant for the run; else it is this process that ends, and the step is repeated."""
+        """Whether a cancellation is meant for the run; otherwise this process is ending and the step is repeated."""
         self._seats: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        """What this process keeps of the runs that it has joined: what hooks made of instruction and tools, caches."""
+        """What this process keeps of the runs that it has joined: instruction and tools after the hooks, and caches."""
 
     # The steps
 
     async def advance(self, name: str, answers: int | None = None) -> Step:
-        """Go on with a run until calls must be run, an answer is needed, or it has ended.
+        """Continue a run until it needs calls to be run or an answer, or has ended.
 
-        Raises what keeps the store from being written: then the step is to be repeated.
+        Raises if the store cannot be written; then the step must be repeated.
         """
         run = await self._load(name)
         state = run.state
@@ -104,13 +104,13 @@ class Place:
         return await self._work(Work(run, _JOIN, port.go_on, port))
 
     async def stop(self, name: str) -> Step:
-        """End a run as cancelled; whoever still runs one of its calls finds that taken."""
+        """End a run as cancelled; a process that still runs one of its calls finds the call's keys taken."""
         run = await self._load(name)
         if run.state.outcome not in ("", "interrupted"):
             return self._step(run)
         calls = run.last_calls() if run.state.phase in ("after", "tools") else ()
         for index in range(len(calls)):
-            if not is_over(run, index):  # its keys are taken, so that nobody starts or ends it any more
+            if not is_over(run, index):  # takes its keys, so that no process starts or ends it any more
                 key, mark = _call_key(run, index), encode_records([Signed(urandom(6).hex())])
                 first = await self.store.claim(run.checkpoint_id or "", f"{key}/start", mark)
                 run.journal = CallJournal(run, self.store, key, again=True)
@@ -121,7 +121,7 @@ class Place:
         return await self._work(Work(run, _JOIN, _halt))
 
     async def call(self, name: str, turn: int, index: int) -> CallEnd:
-        """Run one call of a turn, unless that has been done; what came of it is stored when this returns."""
+        """Run one call of a turn unless it has run already; its outcome is stored when this returns."""
         run = await self._load(name)
         state, calls = run.state, run.last_calls()
         if state.turn != turn or state.phase != "tools" or state.outcome or index >= len(calls):
@@ -145,7 +145,7 @@ class Place:
         again = tool is None or tool.idempotent
         run_journal = run.journal
         journal = run.journal = CallJournal(run, self.store, _call_key(run, index), again=again)
-        for record in run_journal.take_noted():  # a newer release goes on with the run
+        for record in run_journal.take_noted():  # a newer release continues the run
             journal.note(record)
         try:
             if index in run.state.started and not again:
@@ -177,9 +177,9 @@ class Place:
     # What the client writes
 
     async def begin(self, name: str, messages: Sequence[Any], driver: str, **fields: Any) -> str:
-        """Store a run with its input, so that an engine can go on with it; return its id.
+        """Store a run with its input, so that an engine can drive it, and return its id.
 
-        The same input under the same key is stored once: a client that does not know whether it was, may repeat this.
+        The same input under the same key is stored once, so a client that is not sure whether it was may repeat this.
         """
         known = await storage.find_run(self.spec, name, fields["key"]) if fields.get("key") else None
         if known is not None:
@@ -198,16 +198,16 @@ class Place:
         return run.state.run_id
 
     async def read(self, name: str) -> Execution:
-        """Return a run that is stored, to look at."""
+        """Return a stored run, for reading only."""
         run = await storage.read_run(self.spec, name)
         if run is None:
             raise ResumeError(f"there is no run {name!r} in this store")
         return run
 
     async def write_answers(self, name: str, answer: Any, given: Mapping[str, Any]) -> int:
-        """Keep answers in the store; return the number that a step finds them under.
+        """Store answers; return the number under which a step finds them.
 
-        Raises `ResumeError` for what the run does not wait for.
+        Raises `ResumeError` for an answer that the run does not wait for.
         """
         run = await self.read(name)
         answers = lifecycle.address_answers(run, Begin(answer=answer, answers=given))
@@ -216,7 +216,7 @@ class Place:
         return (await self.store.claim(f"{name}/answers", urandom(8).hex(), record)).number
 
     async def read_events(self, name: str, first: int = 0) -> tuple[list[AnyEvent], int]:
-        """Return the events that were written since record `first`, and the number of the next record."""
+        """Return the events written since record `first`, and the number of the next record."""
         records = await self.store.load(f"{name}/live", first)
         events = [each for record in records for each in _EVENTS.decode(record)]
         return _with_messages(events, self.spec.wire.load), first + len(records)
@@ -224,7 +224,7 @@ class Place:
     # Inside
 
     async def _load(self, name: str) -> Execution:
-        """Return a run as it is stored, with what this process has kept of it."""
+        """Return a run as it is stored, with what this process has kept for it."""
         run = Execution(self.spec, RunState(wire=self.spec.wire.name))
         run.checkpoint_id, run.deps = name, self.deps
         await lifecycle.load(run, _JOIN)
@@ -245,7 +245,7 @@ class Place:
             self._seats.popitem(last=False)
 
     async def _work(self, work: Work) -> Step:
-        """Do a step to its end; a cancellation that is not the run's leaves it where it was."""
+        """Do a step to its end; a cancellation that is not meant for the run leaves the run where it was."""
         run = work.run
         async with self._live(run):
             task = work.begin(listens=False)
@@ -282,7 +282,7 @@ class Place:
 
     @asynccontextmanager
     async def _live(self, run: Execution) -> AsyncGenerator[None]:
-        """Write the events of a step for whoever reads them elsewhere."""
+        """Write the events of a step for a reader in another process."""
         if not run.state.live:
             yield
             return
@@ -310,7 +310,7 @@ class Place:
 
 
 def _encode_events(events: Sequence[Any]) -> bytes:
-    """Return events as they are stored: half characters are replaced, and one that cannot be written is left out."""
+    """Return events as they are stored: lone surrogates are replaced, and what cannot be written is left out."""
     with suppress(Exception):
         return msgspec.msgpack.encode(events, enc_hook=str)
     written: list[msgspec.Raw] = []
@@ -324,7 +324,7 @@ def _encode_events(events: Sequence[Any]) -> bytes:
 
 
 def _with_messages(events: Sequence[Any], change: Callable[[Any], Any]) -> list[Any]:
-    """Return events with the messages in them changed."""
+    """Return events with `change` applied to the messages in them."""
     return [
         msgspec.structs.replace(each, message=change(each.message)) if isinstance(each, MessageFinished) else each
         for each in events
@@ -336,21 +336,21 @@ async def _halt(*_: object) -> Standing:
 
 
 def _call_key(run: Execution, index: int) -> str:
-    """Return the key of a call's records: a call that waited begins anew once it is answered."""
+    """Return the key of a call's records; it is a new one each time, because a call that waited starts again."""
     state = run.state
     return f"{state.runs}/{state.turn}/{index}/{state.resumes}"
 
 
 class StepPort(LocalPort):
-    """The loop's port inside a step: the calls of a turn are run elsewhere."""
+    """The loop's port inside a step: the calls of a turn run elsewhere."""
 
     async def go_on(self, at: Standing, port: Port, /) -> Standing:
-        """Put the results of the last turn into the history and take one turn more; stop where calls must be run."""
+        """Put the results of the last turn into the history and take the next turn; stop when calls must be run."""
         first, run = at.turn, self.run
         while at.phase != "end":
             goes_on = at.phase != "tools" or run.state.waiting or run.state.error
             if not goes_on and any(not is_over(run, index) for index in range(len(run.last_calls()))):
-                break  # there are calls to be run
+                break  # there are calls to run
             at = await advance(at, port)
             if at.phase == "model" and at.turn > first:
                 break
@@ -358,7 +358,7 @@ class StepPort(LocalPort):
 
 
 async def _read_calls(run: Execution, _: Sequence[Call]) -> None:
-    """Find what the calls left that were run elsewhere: an error that ends the run, or questions."""
+    """Raise what the calls that ran elsewhere left behind: an error that ends the run, or interrupts."""
     waiting = lifecycle.read_waiting(run)
     if run.state.error:
         raise RunError(run.state.error)
@@ -367,21 +367,21 @@ async def _read_calls(run: Execution, _: Sequence[Call]) -> None:
 
 
 class CallTaken(BaseException):
-    """Another attempt at the call has started it, and nobody knows what came of that."""
+    """Another attempt has started this call, and its outcome is unknown."""
 
 
 class CallJournal(Journal):
-    """Writes one call, beside others: its start and its end have keys, and the first writer of a key wins."""
+    """Writes one call, in parallel with others: its start and end have keys, and the first writer of a key wins."""
 
     def __init__(self, run: Execution, store: Any, key: str, *, again: bool) -> None:
         super().__init__(run, store, run.checkpoint_id or "")
         self.take_over(run.history)
         self.claims, self.key, self.again = store, key, again
         self.lost = False
-        """Whether somebody else has written how the call ended."""
+        """Whether another writer has written the end of the call."""
 
     async def fail(self, run: Execution, index: int, failure: Exception) -> None:
-        """Store that a call's error ends the run, unless somebody else has written how the call ended."""
+        """Store that a call's error ends the run, unless another writer has written the end of the call."""
         if not is_over(run, index):
             run.put("causes", {index: Cause.UNKNOWN})
         await self.flush("end")
@@ -390,9 +390,9 @@ class CallJournal(Journal):
             await self.flush("failure")
 
     async def flush(self, step: str = "") -> None:
-        """Write what was noted under the key of the step. A start that is taken raises `CallTaken`."""
+        """Write what was noted, under the key of the step. If the start is taken, raise `CallTaken`."""
         if step == "wait":
-            return  # it is written with what the call waits for
+            return  # it is written together with what the call waits for
         async with self._lock:
             noted = self.take_noted()
             if self.broken is not None or not noted:

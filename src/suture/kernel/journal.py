@@ -1,8 +1,8 @@
-"""The journal of a run: facts are noted as they become true, and written before the next step relies on them.
+"""The journal of a run: changes are noted as they happen, and written before the next step relies on them.
 
 A stored record is a list of changes: fields of the `RunState`, entries of its mappings, a splice of the messages, or
-that the results of a turn were put into the history. Reading the records in order gives back the run. Messages are
-compared with what was written last, so hooks need not say what they did. The form is stored: `VERSION` says which.
+the fact that the results of a turn were put into the history. Replaying the records in order restores the run.
+Messages are compared with what was written last, so hooks need not say what they did. `VERSION` is the stored form's.
 """
 
 import asyncio
@@ -27,18 +27,18 @@ from suture.messages import History, TokenUsage
 from suture.repair import Cause
 
 MIGRATIONS: dict[int, Callable[[list[Any]], list[Any]]] = {}
-"""What makes the next version of a stored record, from each version that is still read.
+"""For each older version that is still read, the function that turns a record into the next version.
 
-A record is a list of changes there, `[tag, …]` each, as they are stored.
+It gets a record as stored: a list of changes, each `[tag, …]`.
 """
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):
-    """One change of a run; `apply_record` makes it when a stored run is read."""
+    """One change of a run; `apply_record` applies it when a stored run is read."""
 
 
 class Began(_Record, frozen=True, tag="began"):
-    """A run began; a later one in the same journal goes on with a new input, and the session of the one before."""
+    """A run began; a later one in the same journal has a new input and continues the session."""
 
     version: int
     fields: dict[str, Any]
@@ -73,35 +73,35 @@ class Spliced(_Record, frozen=True, tag="splice"):
 
 
 class Answered(_Record, frozen=True, tag="answered"):
-    """The results of the turn's calls, in call order, are in the history; one of them may be the output."""
+    """The results of the turn's calls were put into the history, in call order; one of them may be the output."""
 
     output: int | None = None
 
 
 class Spent(_Record, frozen=True, tag="spent"):
-    """The run used this much more: calls that run beside each other, in several processes, add it up."""
+    """The run used this much more; it is added up, because calls may run in parallel in several processes."""
 
     usage: list[Any]
 
 
 class Signed(_Record, frozen=True, tag="by"):
-    """Who wrote the record: tells an attempt at a call from another one."""
+    """Who wrote the record; this distinguishes attempts at the same call."""
 
     writer: str
 
 
 class Moved(_Record, frozen=True, tag="version"):
-    """From here on records have this version: a newer release goes on with the run."""
+    """From here on records have this version, because a newer release continues the run."""
 
     version: int
 
 
 class Noted(_Record, frozen=True, tag="at"):
-    """When the changes before it were written, in milliseconds; for people, and so is what else happened."""
+    """When the changes before it were written, in milliseconds, and what else happened; only for people to read."""
 
     time: int
     what: str = ""
-    """`retry` or `rewrite`, where that is what happened."""
+    """`retry` or `rewrite`, if one happened."""
     text: str = ""
     """The error that the retry is for, or who rewrote the history."""
 
@@ -113,24 +113,24 @@ _DECODER = msgspec.msgpack.Decoder[list[Record]](list[Record])
 _PLAIN_DECODER = msgspec.msgpack.Decoder()
 _USAGE = TokenUsage.__struct_fields__
 _SINGLE = tuple(set(RunState.__struct_fields__) - (MAPPINGS - {"waiting"}) - {"version"})
-"""The fields that change as a whole."""
+"""The fields that are replaced as a whole."""
 _BEGUN = ("run_id", "agent", "wire", "streaming", "language", "key")
 """The fields that a run begins with."""
 _TYPES = get_type_hints(RunState)
 _TYPED = frozenset(("session", "answers", "states", "infos"))
 """The mappings that hold values of registered types."""
 _AS_IT_IS = {*_SINGLE, "started", "asked"} - {"usage", "last_usage", "tool_infos", "deferred_tool_infos", "partial"}
-"""The fields that are stored as what they are."""
+"""The fields that are stored without conversion."""
 
 
 def _store(run: Execution, name: str, value: Any) -> Any:
-    """Return a field of the state, or an entry of one that is a mapping, as it is stored."""
+    """Return a field of the state, or an entry of a mapping, in its stored form."""
     if name == "ended":
         value = run.spec.shown(value)
         try:
             plain = msgspec.to_builtins(value)
             _ENCODER.encode(plain)
-        except (TypeError, ValueError, OverflowError) as error:  # what a wrapper put into `extra` cannot be stored
+        except (TypeError, ValueError, OverflowError) as error:  # `extra` holds what a wrapper put there
             LOG.warning("what is noted in `extra` of a result cannot be stored, and is left out: %s", error)
             return msgspec.to_builtins(msgspec.structs.replace(value, extra={}))
         return plain
@@ -146,7 +146,7 @@ def _store(run: Execution, name: str, value: Any) -> Any:
 
 
 def _read(run: Execution, name: str, kind: Any, stored: Any) -> Any:
-    """Return what `_store` stored, which must be of that kind."""
+    """Return the value that `_store` stored, which must be of type `kind`."""
     if name == "values":
         return Kept(decode_value(stored), stored)
     if name == "call_values":
@@ -161,7 +161,7 @@ def _read(run: Execution, name: str, kind: Any, stored: Any) -> Any:
 
 
 def apply_record(run: Execution, record: Record, messages: list[Any]) -> None:  # noqa: C901, PLR0912 - one case each
-    """Make one change in `run.state` and `messages`."""
+    """Apply one change to `run.state` and `messages`."""
     state = run.state
     if type(record) is not Began and not state.agent:
         raise ValueError("no run has begun")
@@ -201,7 +201,7 @@ def apply_record(run: Execution, record: Record, messages: list[Any]) -> None:  
             if version > VERSION:
                 raise ValueError("a newer release went on with the run")
             state.version = version
-        case _:  # who wrote it, and when
+        case _:  # `Signed` and `Noted` change nothing
             pass
 
 
@@ -235,47 +235,47 @@ def _fields_of(state: RunState) -> dict[str, Any]:
 
 
 _MOST_RECENT = 64
-"""How many runs of a store are remembered."""
+"""How many runs of a store this process remembers."""
 _RECENT: "WeakKeyDictionary[Any, dict[str, tuple[int, bytes, Snapshot]]]" = WeakKeyDictionary()
-"""How many records this process has written of a journal, the last one, and the run: only what came later is read."""
+"""By journal, the records that this process wrote, the last one, and the run; then only later records are read."""
 
 
 def _recent_runs(store: Any) -> dict[str, tuple[int, bytes, Snapshot]]:
     try:
         return _RECENT.setdefault(store, {})
-    except TypeError:  # a store that cannot be referred to weakly
+    except TypeError:  # a store without weak references
         return {}
 
 
 class Journal:
-    """Writes one run."""
+    """Writes the journal of one run."""
 
     def __init__(self, run: Execution, store: Any, name: str, count: int = 0) -> None:
         self.run, self.store, self.name = run, store, name
         self.count = count
-        """How many records are written."""
+        """The number of written records."""
         self.last: bytes | None = None
-        """The last record that this process has written."""
+        """The last record that this process wrote."""
         self._noted: list[Record] = []
         self._written: History[Any] = History()
         self._known = _fields_of(run.state)
-        """The fields of the state as they were noted."""
+        """The fields of the state as last noted."""
         self._lock = asyncio.Lock()
         self._guard = Lock()
         self._unsure: list[bytes] = []
-        """What is being written; after a cancellation, what may or may not have been."""
+        """The record that is being written; after a cancellation it may or may not have been written."""
         self.lease: Any = None
-        """The lease that it writes under, where the store knows leases."""
+        """The lease that it writes under, if the store supports leases."""
         self.broken: Exception | None = None
-        """The error that kept something from being written; nothing more is written then."""
+        """The error of a write that failed; nothing more is written after it."""
 
     def note(self, record: Record) -> None:
-        """Remember a change until the next `flush`. Tools that run in threads may do so, too."""
+        """Remember a change until the next `flush`. Tools in threads may call this, too."""
         with self._guard:
             self._noted.append(record)
 
     def note_state(self) -> None:
-        """Note how the history, and which fields of the state, differ from what was noted last."""
+        """Note what has changed in the history and in the fields of the state since they were last noted."""
         state, known, run = self.run.state, self._known, self.run
         if run.history is not self._written:
             self.note_history(run.history)
@@ -314,7 +314,7 @@ class Journal:
             self.note_entries("session", state.session)
 
     def write_whole(self) -> bytes:
-        """Return one record with all that is stored of the run: replaying it gives the same state and history."""
+        """Return one record with everything that is stored of the run; replaying it restores the same run."""
         state = self.run.state
         self.note_beginning(state)
         self._known = _fields_of(RunState()) | {name: getattr(state, name) for name in (*_BEGUN, "driver", "live")}
@@ -327,12 +327,12 @@ class Journal:
         return encode_records(self.take_noted())
 
     def note_spending(self, usage: TokenUsage) -> None:
-        """Note that the run used more."""
+        """Note that the run used more tokens."""
         self.note(Spent(list(astuple(usage))))
         self._known["usage"] = self.run.state.usage
 
     def note_history(self, history: History[Any]) -> None:
-        """Note how the history differs from what was noted last."""
+        """Note what has changed in the history since it was last noted."""
         old = self._written
         if history.follows(old):
             start, stop, new = len(old), len(old), history[len(old) :]
@@ -344,7 +344,7 @@ class Journal:
         self._written = history
 
     def note_answers(self, history: History[Any], output: int | None) -> None:
-        """Note that the results of the turn, which are written already, are in the history."""
+        """Note that the results of the turn, which were written before, are now in the history."""
         self.note(Answered(output))
         self._written = history
         self._known["tool_calls"] = self.run.state.tool_calls
@@ -352,17 +352,17 @@ class Journal:
             self._known["output"] = self.run.state.output
 
     def note_event(self, what: str, text: str) -> None:
-        """Note a retry or a rewrite, for people who look at the run later."""
+        """Note a retry or a rewrite, for people who read the journal later."""
         self.note(Noted(time_ns() // 1_000_000, what, text))
 
     def take_over(self, history: History[Any]) -> None:
-        """Regard `history`, and the state as it is, as written."""
+        """Take `history` and the current state as already written."""
         self._written, self._known = history, _fields_of(self.run.state)
 
     async def flush(self, step: str = "") -> None:
-        """Write what was noted. When this returns it is safe, unless the journal is broken.
+        """Write what was noted. When this returns, it is stored, unless the journal is broken.
 
-        `step` says what of a call is written: that it starts, waits or ends. Where it is broken no call starts.
+        `step` says whether this writes that a call starts, waits or ends. If the journal is broken, no call starts.
         """
         async with self._lock:
             if self.broken is not None:
@@ -370,7 +370,7 @@ class Journal:
                     raise self.broken
                 return
             try:
-                if self._unsure:  # that write was cancelled: a store writes all of it or nothing
+                if self._unsure:  # the write was cancelled: the store wrote all of it or nothing
                     stored = await self.store.load(self.name, self.count)
                     if stored[: len(self._unsure)] == self._unsure:
                         self.count, self.last = self.count + len(self._unsure), self._unsure[-1]
@@ -391,7 +391,7 @@ class Journal:
             self._unsure = []
 
     def sign(self) -> None:
-        """Let what was noted differ from any other record, so that this place can be told from others."""
+        """Make the next record unique, so that this place in the journal can be told from others."""
         with self._guard:
             if self._noted:
                 self._noted.append(Signed(urandom(6).hex()))
@@ -403,10 +403,10 @@ class Journal:
         return noted
 
     def remember(self) -> None:
-        """Keep where the run stands, so that resuming it in this process costs what is new, not the whole journal."""
+        """Remember where the run stands, so that resuming it in this process only reads new records."""
         run = self.run
         if run.spec.redact is not None or self.last is None:
-            return  # what is stored is not what is in memory
+            return  # the store and the memory differ
         runs, state = _recent_runs(self.store), run_state.copy_state(run.state)
         runs.pop(self.name, None)
         runs[self.name] = self.count, self.last, Snapshot(state, run.history, run.ids)
@@ -414,14 +414,14 @@ class Journal:
             del runs[next(iter(runs))]
 
     async def close(self) -> None:
-        """Let others write."""
+        """Give the lease back, so that others can write."""
         lease, self.lease = self.lease, None
         if lease is not None and lease is not self.run.lease:
             await lease.give_back()
 
 
 def find_difference(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int, Sequence[Any]]:
-    """Return which slice of `old` became which messages: what both begin and end with stays."""
+    """Return which slice of `old` was replaced by which messages; a common beginning and end stay."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and old[start] is new[start]:
@@ -433,13 +433,13 @@ def find_difference(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int, S
 
 
 def recall(run: Execution, store: Any, name: str) -> tuple[int, bytes, Snapshot] | None:
-    """Return what this process knows of a journal, if it knows it."""
+    """Return what this process remembers of a journal, if anything."""
     recent = None if run.spec.redact is not None else _recent_runs(store).get(name)
     return recent if recent is not None and recent[2].state.wire == run.wire.name else None
 
 
 def replay(run: Execution, stored: Sequence[bytes], messages: list[Any], first: int = 0) -> None:
-    """Apply stored records, of which the first has this number, to `run.state` and `messages`."""
+    """Apply stored records, starting with number `first`, to `run.state` and `messages`."""
     last = first + len(stored) - 1
     for number, data in enumerate(stored, first):
         try:
@@ -481,7 +481,7 @@ def decode_records(data: bytes, version: int) -> list[Record]:
 
 
 def _read_version(data: bytes) -> Any:
-    """Return the version that a record names; ours, if it names none."""
+    """Return the version that a record names, or the current one if it names none."""
     try:
         plain: Any = _PLAIN_DECODER.decode(data)
         return next((change[1] for change in plain if change[0] in ("began", "version")), VERSION)

@@ -1,4 +1,4 @@
-"""The beginning of a run (its input, its stored past, `before_agent`) and its end (what is said, stored and sent)."""
+"""The beginning of a run (input, stored state, `before_agent`) and its end (result, last record, last event)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -24,28 +24,28 @@ from suture.tools import as_tools
 from suture.wires import ChatWire
 
 NOTHING: Any = object()
-"""Stands for an answer that was not given."""
+"""Stands for a missing answer or input."""
 _UNKNOWN = (None, "")
-"""Stands for the id of a message that events gave none."""
+"""Stands for the id of a message without an event."""
 
 
 class Begin(msgspec.Struct, frozen=True):
-    """How a run is to begin: with an input, or (`resumes`) from where it stood, with answers."""
+    """How a run begins: with an input, or (`resumes`) from where it stood, with answers."""
 
     messages: Sequence[Any] = ()
     resumes: bool = False
     answer: Any = NOTHING
     """The answer to the one interrupt that the run waits for."""
     asked: Sequence[Interrupt] = ()
-    """What the result waits for that is resumed: by now the run may wait for something else."""
+    """The interrupts of the result that is resumed; by now the run may wait for others."""
     answers: Mapping[str, Any] = FrozenMap()
     """Answers by interrupt id or call id."""
     snapshot: Snapshot | None = None
-    """Where the run stood, if no store knows."""
+    """Where the run stood, if it is not in a store."""
     nested: bool = False
-    """Inside another run: it goes on from where it was, if it was anywhere."""
+    """For a run inside another one: continue it if it has begun before."""
     joins: bool = False
-    """An engine does one step of a run that is loaded already: it takes no lease, and resumes nothing."""
+    """An engine does one step of a run that is loaded already, so no lease is taken and nothing is resumed."""
 
 
 def read_input(wire: ChatWire, given: Any) -> list[Any]:
@@ -111,7 +111,7 @@ async def begin(run: Execution, start: Begin) -> Standing:
 
 
 def _reopen_calls(run: Execution) -> None:
-    """Decide about calls that started and did not end: one that may run twice runs again, of others nobody knows."""
+    """Decide about calls that started and did not end: idempotent ones run again; the outcome of others is unknown."""
     state = run.state
     for index, call in enumerate(run.last_calls()):
         tool = run.tools.get(call.name)
@@ -123,13 +123,13 @@ def _reopen_calls(run: Execution) -> None:
 
 
 async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> Begin:
-    """Put the stored past of a run into `run`, if there is any, and open its journal; nothing runs yet.
+    """Load the stored state of a run into `run`, if there is any, and open its journal; nothing runs yet.
 
-    Without `takes_answers` a run that would be resumed is only looked at: what is stored stays as it is.
+    Without `takes_answers`, a run that would be resumed is only read: the stored state does not change.
     """
     restored = await _restore(run, start)
     if restored and not start.joins and run.state.driver and run.state.outcome in ("", "interrupted"):
-        run.journal = None  # it is not ours to change
+        run.journal = None  # it must not be changed
         raise ResumeError(f"{run.checkpoint_id!r} is run by {run.state.driver}: answer or stop it there")
     if start.nested:
         known = run.state.asked
@@ -148,9 +148,9 @@ async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> B
 
 
 def _start(run: Execution, start: Begin, *, restored: bool) -> None:
-    """Begin a run: the first of its conversation, or one that goes on with something new."""
+    """Begin a run: the first of its conversation, or the next one with a new input."""
     fresh, old = run.fresh_state, run.state
-    if restored:  # the open calls of the last run are answered, each by its cause
+    if restored:  # the open calls of the last run get placeholders with their causes
         if old.phase in ("after", "tools") and len(run.history) and old.turn:
             run.history = run.history.extend(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
         if old.partial is not None:
@@ -168,7 +168,7 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
 
 
 async def _restore(run: Execution, start: Begin) -> bool:
-    """Read where the run stood, from the store or from memory; tell whether it was anywhere."""
+    """Restore the run from the store or from memory; return whether there was anything."""
     store, name = run.spec.store, run.checkpoint_id
     if start.snapshot is not None:
         run.restore(start.snapshot)
@@ -181,7 +181,7 @@ async def _restore(run: Execution, start: Begin) -> bool:
     else:
         from suture.kernel.storage import open_journal  # noqa: PLC0415 - only who stores runs pays for it
 
-        # A nested run is written by whoever writes the outer one.
+        # Whoever holds the lease of the outer run also writes the nested one.
         if not await open_journal(run, store, name, takes_lease=run.outer is None and not start.joins):
             if start.resumes:
                 run.journal = None  # a resume that is refused changes nothing
@@ -217,7 +217,7 @@ async def _resume(run: Execution, start: Begin) -> None:
 
 
 def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
-    """Return the answers by interrupt ids: one alone is for the one interrupt, a call id for that call's."""
+    """Return the answers by interrupt id: a single answer is for the only interrupt, a call id means its interrupt."""
     state, waiting = run.state, run.state.waiting
     answers: dict[str, Any] = {}
     if state.outcome == "finished":
@@ -246,9 +246,9 @@ def address_answers(run: Execution, start: Begin) -> dict[str, Any]:
 
 
 def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
-    """Raise `ResumeError` where the run cannot be resumed with these answers. Nothing has changed then.
+    """Raise `ResumeError` if the run cannot be resumed with these answers. Nothing has changed then.
 
-    An answer that was given before may be given again: whoever gave it may not have learned what came of it.
+    An answer may be given twice: whoever gave it may not know whether it was received.
     """
     state, name = run.state, f"checkpoint {run.checkpoint_id!r}" if run.checkpoint_id else "the run"
     for address, data in given.items():
@@ -262,7 +262,7 @@ def check_answers(run: Execution, given: Mapping[str, Any]) -> None:
 
 
 async def before_agent(run: Execution, *, resumed: bool) -> None:
-    """Run the hooks that may change instruction and tools; each process that joins a run does."""
+    """Run the `before_agent` hooks, which may change instruction and tools, in each process that joins a run."""
     spec, frame = run.spec, get_frame()
     frame.turn, frame.spot = 0, "before_agent"
     context: ChatModelAgentContext[Any] = ChatModelAgentContext(
@@ -300,7 +300,7 @@ async def before_agent(run: Execution, *, resumed: bool) -> None:
 async def finish(
     run: Execution, outcome: Outcome, error: BaseException | None, waiting: tuple[Waiting, ...]
 ) -> RunResult[Any]:
-    """End a run; return its result. What cannot be stored makes a success a failure."""
+    """End a run and return its result. A success becomes a failure if its end cannot be stored."""
     try:
         if outcome is Outcome.FINISHED:
             _finish_output(run)
@@ -324,8 +324,8 @@ async def finish(
         faults = await _clean_up(run, messages, outcome, error)
     known, snapshot = run.ids, None
     has_begun = run.state.entered or len(run.history)
-    goes_on = outcome is not Outcome.FINISHED or run.outer is not None  # the call around it may have to run again
-    if goes_on and run.journal is None and has_begun:  # no store knows where it stands
+    goes_on = outcome is not Outcome.FINISHED or run.outer is not None  # the outer call may have to run again
+    if goes_on and run.journal is None and has_begun:  # it is not in a store
         snapshot = Snapshot(copy_state(run.state), run.history, dict(known), dict(run.snapshots))
         if run.outer is not None:
             run.root.snapshots[run.address] = snapshot
@@ -360,7 +360,7 @@ def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any]) -> None:
 
 
 def _finish_output(run: Execution) -> None:
-    """Pair what hooks left behind, and keep the final text in the session; stored is what may be stored of it."""
+    """Pair what hooks left behind, and put the final text into the session; it is stored redacted."""
     spec, root = run.spec, run.root
     if spec.repairs:
         run.history = _pair(run, run.history, "cancel")
@@ -382,10 +382,10 @@ def _pair(run: Execution, history: History[Any], tail: Any) -> History[Any]:
 
 
 def note_waiting(run: Execution, waiting: Sequence[Waiting]) -> None:
-    """Store what interrupts ask, what they keep, and what kind of answer they take."""
+    """Store the questions of interrupts, the state that they keep, and the kind of answer that they take."""
     for item in waiting:
         asked = item.interrupt
-        if asked.id in run.state.answers:  # that was given for something else than is asked now
+        if asked.id in run.state.answers:  # it was given for a different question
             run.drop("answers", [asked.id])
         run.put("asked", {asked.id: item.terms})
         run.put("infos", {asked.id: [run.spec.shown(asked.info), asked.name, list(asked.run_path)]})
@@ -410,7 +410,7 @@ def read_result(run: Execution) -> RunResult[Any]:
         output = run.wire.text(run.history[state.output])
         try:
             output = output if run.spec.output is None else run.spec.output.read(output)
-        except ValueError as error:  # the agent that reads it has another `output_type`
+        except ValueError as error:  # the agent that reads it has a different `output_type`
             raise OutputError(f"the stored answer of {run.checkpoint_id!r} does not fit output_type: {error}") from None
     return RunResult(
         output=output,
@@ -449,7 +449,7 @@ async def _store_end(
 
 
 def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:
-    """Return the history as it is handed out: finished results are in it, and every other call says why."""
+    """Return the history for the result: with finished results, and placeholders with their causes for other calls."""
     history, state = run.history, run.state
     if not len(history) or outcome is Outcome.FINISHED:
         return history
@@ -466,7 +466,7 @@ def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:
 async def _clean_up(
     run: Execution, messages: History[Any], outcome: Outcome, error: BaseException | None
 ) -> tuple[Exception, ...]:
-    """Run the `after_agent` hooks and the agent's callbacks to their end, whatever happens meanwhile."""
+    """Run the `after_agent` hooks and the agent's callbacks to their end, even if cancelled."""
     faults: list[Exception] = []
     state: ChatModelAgentState[Any] = ChatModelAgentState(
         messages=messages, tool_infos=run.tool_infos, deferred_tool_infos=run.state.deferred_tool_infos

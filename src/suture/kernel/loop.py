@@ -1,7 +1,7 @@
-"""The loop of a run: one plain coroutine over a port; and the port that runs in this process.
+"""The loop of a run: a plain coroutine over a port; and the port that runs the steps in this process.
 
 The loop reads no clock, makes no ids and sees no message. A small stored value, `Standing`, says where a run stands,
-and the loop goes on from any such place. A durable engine runs the very same loop with the port's steps as activities::
+and the loop can continue from any of them. A durable engine runs the same loop with the port's steps as activities::
 
     model ──> after ──> tools ──> gathered ──> model …
                 │                     │
@@ -33,7 +33,7 @@ from suture.repair import Cause
 from suture.wires import CallEdit
 
 _CORRECTIONS = 2
-"""How often an answer of the wrong form is sent back."""
+"""How often an answer of the wrong form is sent back to the model."""
 _NO_TOOLS: tuple[ToolInfo, ...] = ()
 
 
@@ -45,30 +45,30 @@ class Standing(msgspec.Struct, frozen=True, array_like=True):
     """
 
     phase: str = "model"
-    """What comes next: `model`, `after` (the hooks after a reply), `tools`, `gathered` (the hook after them), `end`."""
+    """The next step: `model`, `after` (the hooks after a reply), `tools`, `gathered` (the hook after them) or `end`."""
     turn: int = 0
     """How many model turns it has taken."""
     is_last: bool = False
-    """Whether the turn is the last one it may take."""
+    """Whether the turn is the last one that the run may take."""
     ends: bool = False
     """Whether the results of the turn end the run."""
 
 
 class Port(Protocol):
-    """What the loop asks for: each step returns where the run stands then.
+    """The steps that the loop asks for; each returns where the run stands then.
 
-    Two of these have effects on the world: the model turn and the tool calls.
+    Two of them have effects on the outside world: the model turn and the tool calls.
     """
 
     async def model_turn(self, at: Standing, /) -> Standing:
-        """Take a model turn: the hooks before it, the model. The reply is the last message then.
+        """Take a model turn: the hooks before it, then the model. After it the reply is the last message.
 
-        Raise the limit that is reached where there may be no more turns.
+        Raise the error of the limit that is reached if there may be no more turns.
         """
         ...
 
     async def after_model(self, at: Standing, /) -> Standing:
-        """Run the hooks after a reply; it asks for tools, is sent back to the model, or is the end."""
+        """Run the hooks after a reply. Next are its tool calls, another model turn, or the end."""
         ...
 
     async def tool_calls(self, at: Standing, /) -> Standing:
@@ -84,7 +84,7 @@ _STEPS = {"model": "model_turn", "after": "after_model", "tools": "tool_calls", 
 
 
 async def advance(at: Standing, port: Port) -> Standing:
-    """Do what comes next and return where the run stands then. All calls of a turn are one step."""
+    """Do the next step and return where the run stands then. All calls of a turn are one step."""
     return at if at.phase == "end" else await getattr(port, _STEPS[at.phase])(at)
 
 
@@ -102,7 +102,7 @@ class LocalPort:
         self.run, self.run_calls = run, run_calls or run_batch
 
     def _is_last_turn(self, at: Standing) -> bool:
-        """Tell whether the next turn is one without tools, to end with an answer; raise where there may be none."""
+        """Return whether the next turn must be an answer without tools; raise if there may be no turn."""
         run, spec = self.run, self.run.spec
         used_up = ""
         if spec.budget is not None:
@@ -118,7 +118,7 @@ class LocalPort:
         raise MaxIterationsExceeded(f"{taken}; raise max_iterations, {answer}")
 
     async def model_turn(self, at: Standing, /) -> Standing:
-        """Take one model turn. If it does not come to a reply, the history is as it was before the first hook."""
+        """Take one model turn. If there is no reply, the history is as it was before the first hook."""
         run, turn = self.run, at.turn + 1
         spec, state = run.spec, run.state
         is_last = (turn > spec.max_iterations or spec.budget is not None) and self._is_last_turn(at)
@@ -155,7 +155,7 @@ class LocalPort:
         return Standing("after", turn, is_last)
 
     async def after_model(self, at: Standing, /) -> Standing:
-        """Run the hooks after a turn; the last message they leave decides what comes next."""
+        """Run the hooks after a turn; the last message after them decides the next step."""
         run = self.run
         if run.stop_at:
             run.check_stop()
@@ -166,7 +166,7 @@ class LocalPort:
         state, phase = run.state, "tools"
         calls, reply = run.last_calls(), run.history[-1]
         if not calls and not at.is_last and run.wire.is_paused(reply):
-            phase = "model"  # it goes on when it is sent back
+            phase = "model"  # a paused reply continues when it is sent back
         elif not calls:
             run.output_message, phase = reply, "end"
             fault = _read_output(run)
@@ -218,7 +218,7 @@ class LocalPort:
 
 
 def _read_output(run: Execution) -> str:
-    """Read the output from the message that holds it; return what is wrong with its form, if anything is."""
+    """Read the output from its message; return what is wrong with its form, if anything."""
     text = run.wire.text(run.output_message)
     rule = run.spec.output
     if rule is None:
@@ -261,7 +261,7 @@ async def _run_hooks(run: Execution, hooks: Sequence[Hook], turn: int, spot: str
     if state is not first:
         if state.messages is not run.history:
             _check_messages(run, cast("History[Any]", state.messages), spot)
-            ids = run.ids  # what a hook took out of the history is let go of
+            ids = run.ids  # forget messages that a hook took out of the history
             run.ids = {id(message): ids[id(message)] for message in state.messages if id(message) in ids}
         run.history = cast("History[Any]", state.messages)
         if state.tool_infos != run.tool_infos:
@@ -270,7 +270,7 @@ async def _run_hooks(run: Execution, hooks: Sequence[Hook], turn: int, spot: str
 
 
 def _check_messages(run: Execution, new: History[Any], spot: str) -> None:
-    """Raise `InputError` where hooks left what is no message of the run's wire, or none after the model."""
+    """Raise `InputError` if hooks left what is not a message of the run's wire, or no message after the model."""
     if not new.length and spot == "after":
         raise InputError("after_model_rewrite_state left no message; its last one decides what comes next")
     first = run.history.length if new.follows(run.history) else 0
@@ -280,7 +280,7 @@ def _check_messages(run: Execution, new: History[Any], spot: str) -> None:
 
 
 async def await_hook(run: Execution, hook: Hook, work: Any) -> Any:
-    """Await what a hook does. A cancellation of its own work, when nobody cancelled the run, is its failure."""
+    """Await the work of a hook. If its work was cancelled but the run was not, that is a failure of the hook."""
     try:
         return await settle(work)
     except asyncio.CancelledError as error:
@@ -290,7 +290,7 @@ async def await_hook(run: Execution, hook: Hook, work: Any) -> Any:
 
 
 def as_history(old: Sequence[Any], new: Sequence[Any]) -> History[Any]:
-    """Return `new` as a history; where it only adds to `old`, as one that goes on from it."""
+    """Return `new` as a history, which extends `old` if it only adds to it."""
     if isinstance(new, History):
         return new
     if isinstance(new, str | bytes) or not isinstance(new, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -302,7 +302,7 @@ def as_history(old: Sequence[Any], new: Sequence[Any]) -> History[Any]:
 
 
 def cut_short(run: Execution, partial: Any, *, cancelled: bool) -> list[Any]:
-    """Return the message of a stream that was cut, with an answer to each of its calls: none of them was run."""
+    """Return the message of a cut stream and a placeholder for each of its calls, since none of them ran."""
     wire = run.wire
     edits: dict[int, CallEdit] = {}
     pieces: list[Any] = []

@@ -1,7 +1,7 @@
-"""The middleware interface: what hooks are given, the base class, and how a list of middlewares is compiled.
+"""The middleware interface: the arguments of hooks, the base class, and the compiler for a list of middlewares.
 
-A hook may be `async` or plain. What a middleware does not override costs nothing. Instances are shared by all runs of
-an agent: what belongs to one run goes into `current_run().values`, or `.cache`.
+A hook may be `async` or plain. Methods that are not overridden cost nothing. Instances are shared by all runs of an
+agent, so the data of one run belongs into `current_run().values` or `.cache`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ def replace(value: S, /, **changes: Any) -> S:
 
 
 class _Fields:
-    """The fields of a struct as a dataclass has them, made when somebody asks."""
+    """The fields of a struct in the form of a dataclass, made on first use."""
 
     def __get__(self, value: object, kind: type[msgspec.Struct]) -> Mapping[str, Any]:
         from dataclasses import make_dataclass  # noqa: PLC0415 - only who replaces fields that way pays for it
@@ -55,7 +55,7 @@ class _Fields:
 
 
 def replaceable(kind: type[S]) -> type[S]:
-    """Let `dataclasses.replace` and `copy.replace` change values of this struct, too."""
+    """Make `dataclasses.replace` and `copy.replace` work on this struct, too."""
     kind.__dataclass_fields__ = _Fields()  # pyright: ignore[reportAttributeAccessIssue]
     kind.__replace__ = replace
     return kind
@@ -63,16 +63,16 @@ def replaceable(kind: type[S]) -> type[S]:
 
 @replaceable
 class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
-    """What a run works with, as `before_agent` sees it and may change it for the whole run.
+    """The instruction, tools and history of a run, which `before_agent` may change for the whole run.
 
     >>> ChatModelAgentContext(instruction="Answer briefly.").resumed
     False
     """
 
     instruction: str = ""
-    """Configured, plus what older middlewares add, plus what earlier hooks changed."""
+    """The agent's instruction with additions of older middlewares and changes of earlier hooks."""
     tools: tuple[Tool[..., Any], ...] = ()
-    """The tools themselves, without any wrapper. An empty tuple means none."""
+    """The tools without any wrappers. An empty tuple means none."""
     return_directly: frozenset[str] = frozenset()
     """Names of tools whose result ends the run."""
     messages: Sequence[M] = ()
@@ -82,7 +82,7 @@ class ChatModelAgentContext(msgspec.Struct, Generic[M], frozen=True, kw_only=Tru
 
 @replaceable
 class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
-    """What lasts from turn to turn: the history and the tools that the model sees.
+    """The state that lasts from turn to turn: the history and the tools that the model sees.
 
     `report` goes into the `HistoryRewritten` event of the hook that changed `messages`; it is not kept.
 
@@ -94,20 +94,20 @@ class ChatModelAgentState(msgspec.Struct, Generic[M], frozen=True, kw_only=True)
     messages: Sequence[M] = ()
     tool_infos: tuple[ToolInfo, ...] = ()
     deferred_tool_infos: tuple[ToolInfo, ...] = ()
-    """Tools that a model with tool search finds by itself."""
+    """Tools that a model with tool search can find by itself."""
     report: Mapping[str, Any] | None = None
 
 
 @replaceable
 class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What surrounds one model turn.
+    """The context of one model turn.
 
     >>> ModelContext().model_retry_config is None
     True
     """
 
     tools: tuple[ToolInfo, ...] = ()
-    """The tools that the model is sent; before the turn's hooks, those that the turn begins with."""
+    """The tools that are sent to the model; before the turn's hooks, those that the turn begins with."""
     model_retry_config: ModelRetryConfig | None = None
     failover: ModelFailoverConfig | None = None
     turn: int = 0
@@ -120,7 +120,7 @@ class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(Protocol[A_contra, R_co]):
-    """A tool as the hooks of its kind stand around it: its argument in, what it gives out.
+    """A tool as the hooks of its kind wrap it: from its argument to its output.
 
     >>> async def shout(arguments: str, **options: object) -> str: return arguments.upper()
     >>> endpoint: InvokableEndpoint = shout
@@ -162,16 +162,16 @@ class ChatModelAgentMiddleware(Generic[M]):
     def after_model_rewrite_state(
         self, state: ChatModelAgentState[M], model_context: ModelContext, /
     ) -> MaybeAwaitable[ChatModelAgentState[M] | None]:
-        """Change the state after a model turn, the reply last in it; the change lasts, and decides what comes next."""
+        """Change the state after a model turn, the reply last in it; the change lasts and decides the next step."""
 
     async def wrap_model_call(self, request: ModelRequest[M], proceed: AskModel, /) -> M:
-        """Surround one attempt to ask the model; `await proceed(request)` gives its whole reply."""
+        """Wrap one attempt to ask the model; `await proceed(request)` returns its whole reply."""
         return await proceed(request)
 
     async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
-        """Surround one call of any tool; `await proceed(call)` gives its whole result.
+        """Wrap one call of any tool; `await proceed(call)` returns its whole result.
 
-        It may be awaited again, which begins the call anew, but never twice at a time.
+        It may be awaited again, which starts the call again, but not twice at the same time.
         """
         return await proceed(call)
 
@@ -243,7 +243,7 @@ class Hook(msgspec.Struct, frozen=True, eq=False):
     """One hook of one middleware."""
 
     owner: str
-    """In the ids of interrupts: the middleware's name and its place in the list."""
+    """The middleware's name and its place in the list, for the ids of interrupts."""
     name: str
     """The middleware's name."""
     method: str
@@ -256,7 +256,7 @@ class Hook(msgspec.Struct, frozen=True, eq=False):
 
 
 class Stack(msgspec.Struct, frozen=True, eq=False):
-    """The hooks of an agent, each list in the order in which the middlewares were given."""
+    """The hooks of an agent, each list in the order of the middlewares."""
 
     before_agent: tuple[Hook, ...]
     before_model: tuple[Hook, ...]
@@ -278,7 +278,7 @@ class Stack(msgspec.Struct, frozen=True, eq=False):
 def compile_stack(
     middlewares: Sequence[Any], tool_call_middlewares: Sequence[ToolCallMiddleware] = (), *, first: int = 0
 ) -> Stack:
-    """Return the hooks of `middlewares` in the order in which they run; `first` is the place of the first one."""
+    """Return the hooks of `middlewares` in the order in which they run; `first` is the place of the first item."""
     older: list[tuple[int, AgentMiddleware]] = []
     newer: list[tuple[int, Any]] = []
     for at, item in enumerate(middlewares, first):
@@ -318,7 +318,7 @@ def compile_stack(
 
 
 def _check_names(middleware: object) -> None:
-    """Raise `ConfigError` for a method that is a hook but for its spelling, or is called as another kit's hook."""
+    """Raise `ConfigError` for a method that looks like a misspelt hook, or has the name of another kit's hook."""
     hooks = vars(ChatModelAgentMiddleware)
     for name in dir(type(middleware)):
         if name.startswith(("before_", "after_", "wrap_")) and name not in hooks:
@@ -330,7 +330,7 @@ def _check_names(middleware: object) -> None:
 
 
 def _overriding(middlewares: Sequence[tuple[int, Any]], *methods: str) -> tuple[Hook, ...]:
-    """Return the given hooks of those middlewares that override them, in list order."""
+    """Return these hooks of the middlewares that override them, in list order."""
     hooks: dict[tuple[int, str], Hook] = {}
     for at, item in middlewares:
         name, unused = type(item).__name__, getattr(item, "unused_hooks", ())
@@ -352,7 +352,7 @@ def _older(middlewares: Sequence[tuple[int, AgentMiddleware]], field: str) -> li
 
 
 def state_alone(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return a hook of the state alone as one that is also given a context."""
+    """Turn a hook that takes only the state into one that also takes a context."""
 
     def call(state: Any, context: Any) -> Any:
         del context

@@ -1,4 +1,4 @@
-"""Asking a model until there is a reply: failover around retry around one attempt through the ring."""
+"""The model turn: failover around retries around one attempt through the ring."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -30,14 +30,14 @@ from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
 
 _LONGEST_WAIT = 3600.0
-"""Who asks to be left alone for longer than this many seconds is not asked again."""
+"""If a provider demands a longer wait than this many seconds, the turn is not tried again."""
 _CUT = "the model's stream ended before its message was complete; stream() must yield that message last"
 _HOPELESS = (ConfigError, HistoryError, InputError)
-"""Errors that would come again: nothing about the request changes by itself."""
+"""Errors that would come again, because the request does not change by itself."""
 
 
 async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
-    """Ask a model: its deltas go into the request's sink; return its whole message."""
+    """Ask a model, put its deltas into the request's sink, and return its whole message."""
     return await read_reply(model, model.stream(request), request.sink)
 
 
@@ -75,7 +75,7 @@ async def read_reply(model: Model[Any], stream: Any, sink: Sink | None) -> Any:
 
 
 def accept(run: Execution, model: Model[Any], message: Any, known: int) -> Any:
-    """Return the reply of a model, which must be a message of the run's wire; `known` replies were there before."""
+    """Return the reply of a model, which must be a message of the run's wire; there were `known` replies before."""
     if not run.wire.made_by_model(message):
         raise InputError(
             f"{name_of(model)} replied with {type(message).__name__}; a reply is an assistant message of the "
@@ -87,7 +87,7 @@ def accept(run: Execution, model: Model[Any], message: Any, known: int) -> Any:
 
 
 class AskedModel:
-    """The model itself, inside the ring: it is sent what its provider accepts, and callbacks are called."""
+    """The model at the centre of the ring: it gets what its provider accepts, and callbacks are called."""
 
     async def __call__(self, request: ModelRequest[Any]) -> Any:
         """Ask the model."""
@@ -96,25 +96,25 @@ class AskedModel:
         return accept(run, run.asking, message, len(run.replies))
 
     async def model(self) -> Model[Any]:
-        """Return the model as the reference's wrappers see it."""
+        """Return the model in the form that the reference's wrappers take."""
         run = get_frame().run
         return _FittedModel(run.asking, run)
 
 
 class _FittedModel(ModelWrapper[Any]):
-    """A model that is sent a history whose pairing was checked once more, whatever wrappers did to it."""
+    """A model that gets a history whose pairing was checked once more, because wrappers may have changed it."""
 
     def __init__(self, inner: Model[Any], run: Execution) -> None:
         super().__init__(inner)
         self._run = run
 
     def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
-        """Ask the model, with what its provider accepts."""
+        """Send the model what its provider accepts."""
         return _send(self._run, self.inner, request)
 
 
 def _send(run: Execution, model: Model[Any], request: ModelRequest[Any]) -> AsyncIterator[Any]:
-    """Return the stream of a model that is sent what its provider accepts."""
+    """Send a model what its provider accepts, and return its stream."""
     messages: Any = request.messages
     follower = run.fits.get(id(model)) if messages.__class__ is History else None
     if follower is not None:
@@ -154,9 +154,9 @@ async def _notify(model: Model[Any], request: ModelRequest[Any], callbacks: Sequ
 
 
 def _fit(run: Execution, model: Model[Any], history: History[Any]) -> Sequence[Any]:
-    """Return what may be sent of a history. It is followed, so that a turn looks only at what is new."""
+    """Return the form of a history that may be sent. A `Follower` keeps track, so a turn only looks at new messages."""
     native = run.wire.native
-    if native and is_in_order(run.wire, history):  # a model of ours fits what it encodes itself
+    if native and is_in_order(run.wire, history):  # our own models encode and fit it themselves
         return history
     follower = run.fits.get(id(model))
     if follower is None:
@@ -176,7 +176,7 @@ def _fit(run: Execution, model: Model[Any], history: History[Any]) -> Sequence[A
 
 
 def make_model_context(run: Execution, turn: int, tools: tuple[ToolInfo, ...]) -> ModelContext:
-    """Return what surrounds a model turn, as hooks see it."""
+    """Return the context of a model turn, for hooks."""
     return ModelContext(
         tools=tools,
         model_retry_config=run.spec.retry,
@@ -192,7 +192,7 @@ def make_model_context(run: Execution, turn: int, tools: tuple[ToolInfo, ...]) -
 
 
 class Turn(msgspec.Struct, eq=False):
-    """One model turn's attempts: what is asked now, and how many attempts there were."""
+    """The attempts of one model turn: the current request, and the number of attempts."""
 
     run: Execution
     messages: Sequence[Any]
@@ -200,18 +200,18 @@ class Turn(msgspec.Struct, eq=False):
     deferred_tool_infos: tuple[ToolInfo, ...]
     options: Mapping[str, Any]
     number: int = 0
-    """Which attempt is being made; attempts of all models count."""
+    """The number of the current attempt, counting those of all models."""
     message_id: str = ""
-    """The id that events give the reply."""
+    """The id of the reply in events."""
     usage: TokenUsage | None = None
-    """What the reply cost."""
+    """The usage of the reply."""
     partial: Any = None
-    """What a cut stream had said."""
+    """What a cut stream said before the cut."""
     shortened: Any = None
-    """The model that what is asked was made shorter for."""
+    """The model for which the request was shortened."""
 
     async def ask(self) -> Any:
-        """Return the reply of the first model that gives one; the one that works is kept for the rest of the run."""
+        """Return the reply of the first model that works; that model is kept for the rest of the run."""
         failover, run = self.run.spec.failover, self.run
         if failover is None:
             return await self._with_retry(run.model)
@@ -258,7 +258,7 @@ class Turn(msgspec.Struct, eq=False):
         return model, messages
 
     async def _with_retry(self, model: Model[Any]) -> Any:
-        """Ask one model until an attempt is accepted. What is asked may change on the way."""
+        """Ask one model until an attempt is accepted; the request may change in between."""
         run, config = self.run, self.run.spec.retry
         if config is None:
             return await self.attempt(model)
@@ -335,11 +335,11 @@ class Turn(msgspec.Struct, eq=False):
     # The events of an attempt
 
     def retried(self) -> None:
-        """Send that what came so far is void: a wrapper asks again within the attempt."""
+        """Announce that a wrapper asks again, so that readers discard the deltas of this attempt."""
         self._send_retry(None, reason="a wrapper asks again")
 
     async def piece(self, delta: Delta) -> None:
-        """Send a delta, if pieces are wanted; wait while the reader is behind."""
+        """Send a delta if pieces are wanted; wait while the reader is behind."""
         run, emitter = self.run, self.run.emitter
         if emitter is not None and run.state.streaming:
             shown = run.spec.shown(delta)
@@ -364,7 +364,7 @@ class Turn(msgspec.Struct, eq=False):
     # One attempt
 
     async def _shorten(self, error: ContextLengthError) -> bool:
-        """Make what is asked shorter, for good where it is the history itself; tell whether it is."""
+        """Shorten the request, permanently if it is the history itself; return whether it is shorter now."""
         run = self.run
         if run.spec.shorten is None:
             return False
@@ -374,7 +374,7 @@ class Turn(msgspec.Struct, eq=False):
         except ContextOverflowError:
             if error.limit is not None:
                 raise
-            return False  # nobody knows the limit: what the provider says says more
+            return False  # the limit is unknown, and the provider's error says more
         if shorter is None:
             return False
         self._send_retry(error)
@@ -386,7 +386,7 @@ class Turn(msgspec.Struct, eq=False):
         return True
 
     async def attempt(self, model: Model[Any]) -> Any:
-        """Ask one model once, and where it says "too long" once more. What a cut stream had said is in `partial`."""
+        """Ask one model once, and once more if the request was too long. `partial` keeps what a cut stream said."""
         run = self.run
         wire, turn, frame = run.wire, run.state.turn + 1, get_frame()
         self.number += 1
@@ -430,7 +430,7 @@ class Turn(msgspec.Struct, eq=False):
         return message
 
     def _spend_rest(self, counted: TokenUsage | None) -> None:
-        """Count what replies cost that wrappers did not pass on: they ask twice, change a reply, or refuse it."""
+        """Count replies that wrappers did not pass on, because they asked twice, changed a reply or refused it."""
         total, run = TokenUsage(), self.run
         for reply in run.replies:
             total = add_usage(total, run.wire.usage(reply) or TokenUsage())
@@ -439,18 +439,18 @@ class Turn(msgspec.Struct, eq=False):
             run.spend(rest)
 
 
-# --- what an attempt is worth ---------------------------------------------------------------------
+# --- errors and waits -----------------------------------------------------------------------------
 
 
 def _can_help(error: Exception) -> bool:
-    """Tell whether to try again can help against `error`."""
+    """Return whether trying again can help against `error`."""
     if isinstance(error, _HOPELESS) or not getattr(error, "retryable", True):
         return False
     return _seconds(getattr(error, "retry_after", None)) <= _LONGEST_WAIT
 
 
 def _seconds(asked: Any) -> float:
-    """Return how long an error asks to be waited for; what is no sound number of seconds asks for nothing."""
+    """Return how many seconds an error asks to wait; 0 if that is not a sensible number."""
     try:
         seconds = 0.0 if isinstance(asked, bool) or asked is None else float(asked)
     except (TypeError, ValueError):
@@ -459,7 +459,7 @@ def _seconds(asked: Any) -> float:
 
 
 def default_backoff(attempt: int) -> float:
-    """Return how long to wait after attempt number `attempt`: 0.1 s doubling, up to half of it added at random.
+    """Return how long to wait after attempt number `attempt`: 0.1 s, doubled each time, plus up to half at random.
 
     >>> 0.1 <= default_backoff(1) <= 0.15, 10 <= default_backoff(9) <= 15
     (True, True)

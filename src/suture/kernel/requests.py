@@ -1,4 +1,4 @@
-"""What is asked of a model and of a tool, where the pieces of a stream go, and how pieces make a whole."""
+"""Requests to models and tools, sinks for the pieces of a stream, and the joining of pieces."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeAlias, cast
@@ -12,8 +12,8 @@ from suture.messages import Delta, FrozenMap, M, TextPart, ToolInfo, ToolResult
 class Sink(Protocol):
     """Where the pieces of a stream go while it runs: `open`, any number of `write`s, `close`.
 
-    Whoever produces a stream opens, writes and closes its sink. A wrapper may put a sink of its own in its place
-    (`replace(call, sink=…)`), which forwards all three. The outermost joins the pieces: `close` returns the whole.
+    Whoever produces a stream opens, writes and closes its sink. A wrapper may replace it with its own sink
+    (`replace(call, sink=…)`), which forwards all three. The outermost one joins the pieces: `close` returns the whole.
 
     >>> class Upper:
     ...     def __init__(self, outer): self.outer = outer
@@ -24,15 +24,15 @@ class Sink(Protocol):
     """
 
     async def open(self) -> None:
-        """Begin; what was written before is discarded."""
+        """Begin; discard what was written before."""
         ...
 
     async def write(self, piece: Any, /) -> None:
-        """Take one piece: a `ToolResult` of a tool, a `Delta` of a model."""
+        """Take one piece: a `ToolResult` from a tool, a `Delta` from a model."""
         ...
 
     async def close(self) -> Any:
-        """End; return the whole `ToolResult`. A model's whole message is its own: its sinks return nothing."""
+        """End, and return the whole `ToolResult`. A model makes its message itself, so its sinks return nothing."""
         ...
 
 
@@ -44,7 +44,7 @@ class ModelRequest(msgspec.Struct, Generic[M], frozen=True):
     """
 
     instruction: str
-    """Never among the messages: some providers keep it outside."""
+    """The system prompt; never among the messages, because some providers keep it separate."""
     messages: Sequence[M]
     tool_infos: tuple[ToolInfo, ...] = ()
     options: Mapping[str, Any] = FrozenMap()
@@ -52,7 +52,7 @@ class ModelRequest(msgspec.Struct, Generic[M], frozen=True):
     message_id: str = ""
     """The id that events give the reply."""
     sink: Sink | None = None
-    """Where `wrap_model_call` sees the reply's pieces go."""
+    """Where the reply's pieces go; for `wrap_model_call`."""
 
 
 class ToolCallRequest(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class ToolCallRequest(msgspec.Struct, frozen=True):
 
 
 class Model(Protocol[M]):
-    """A model: it has one wire, and a profile that applies to its requests.
+    """A model, with one wire and the profile that applies to its requests.
 
     `stream` yields `Delta`s as they come, then exactly one whole message, and nothing else; a model that cannot stream
     yields just the message. Whoever stops reading closes the stream.
@@ -99,7 +99,7 @@ class Model(Protocol[M]):
 
 
 class ModelWrapper(Generic[M]):
-    """A model around another one; override `stream`. What `wrap_model` returns is often one of these.
+    """A model around another one, such as `wrap_model` returns; override `stream`.
 
     >>> from suture.testing import ScriptedModel
     >>> ModelWrapper(ScriptedModel(["hello"], wire="openai-chat")).wire
@@ -131,12 +131,12 @@ AskModel: TypeAlias = Callable[[ModelRequest[Any]], Awaitable[Any]]
 
 
 def name_of(model: object) -> str:
-    """Return how a model is called in events: its own `name` or that of its class."""
+    """Return the name of a model in events: its own `name` or that of its class."""
     return cast("str", getattr(model, "name", "")) or type(model).__name__
 
 
 class Collector(msgspec.Struct, eq=False):
-    """The outermost sink of a call: it keeps the pieces in case the stream is cut, emits them, and joins a tool's."""
+    """The outermost sink of a call: it keeps the pieces in case the stream is cut, sends them, and joins a tool's."""
 
     sender: Any = None
     emits: bool = False
@@ -145,7 +145,7 @@ class Collector(msgspec.Struct, eq=False):
     is_open: bool = False
 
     async def open(self) -> None:
-        """Begin; what was written before is void, and so is what was emitted."""
+        """Begin; discard what was written before, and announce that what was sent is void."""
         if self.is_open or self.pieces:
             self.pieces = []
             if self.sender is not None:
@@ -153,7 +153,7 @@ class Collector(msgspec.Struct, eq=False):
         self.is_open = True
 
     async def write(self, piece: Any, /) -> None:
-        """Keep a piece, and emit it."""
+        """Keep a piece, and send it."""
         if self.joins and not isinstance(piece, ToolResult):
             raise ConfigError(f"a sink takes pieces that are ToolResults, not {type(piece).__name__}")
         self.pieces.append(piece)
@@ -161,12 +161,12 @@ class Collector(msgspec.Struct, eq=False):
             await self.sender.piece(piece)
 
     async def close(self) -> Any:
-        """Return the whole of a tool's pieces; a model's message is its own."""
+        """Return the joined pieces of a tool; a model makes its message itself."""
         return join_results(self.pieces) if self.joins else None
 
 
 class HookError(Exception):
-    """A hook raised while it put something around a call; the cause is what it raised."""
+    """A hook raised while it wrapped a call; the cause is what it raised."""
 
 
 def text_result(text: str) -> ToolResult:
@@ -180,10 +180,10 @@ def error_result(text: str) -> ToolResult:
 
 
 def join_results(pieces: Sequence[ToolResult]) -> ToolResult:
-    """Return one result of all pieces: a text that goes on in the next piece stays one text."""
+    """Join all pieces into one result: a text that continues in the next piece stays one text."""
     if len(pieces) == 1:
         return pieces[0]
-    runs: list[Any] = []  # parts, and lists of texts that are one
+    runs: list[Any] = []  # parts, and lists of pieces of one text
     extra: dict[str, Any] = {}
     for piece in pieces:
         extra.update(piece.extra)

@@ -1,8 +1,8 @@
-"""The ring around a model or tool call: `wrap_model_call` and `wrap_tool_call`, and the reference's five hooks.
+"""The ring around a model or tool call: `wrap_model_call`, `wrap_tool_call`, and the reference's five hooks.
 
-One of those (`wrap_model`, and one for each kind of tool) *pulls* a stream; `proceed` *pushes* one into a sink. Those
-next to the tool (or the model) are chained as they are. One with a general wrapper inside it is bridged by a task and a
-small queue; there the whole is joined for that wrapper, so memory is not bounded.
+The reference's hooks (`wrap_model`, and one for each kind of tool) *pull* a stream; `proceed` *pushes* one into a sink.
+Hooks next to the tool (or the model) are simply chained. A hook with a general wrapper inside it is bridged by a task
+and a small queue; the bridge joins the whole for that wrapper, so memory is not bounded there.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
 from suture.tools import ToolArgumentsError
 
 _ROOM = 32
-"""How many pieces a bridge may hold; fewer cost three times as much a piece."""
+"""How many pieces a bridge may hold; with fewer, each piece costs three times as much."""
 _END: Any = object()
 _AGAIN: Any = object()
 
@@ -36,7 +36,7 @@ _AGAIN: Any = object()
 
 
 def _layer(hook: Hook, proceed: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
-    """Return one `wrap_model_call` or `wrap_tool_call` of a ring, with the rest of the ring as its `proceed`."""
+    """Return one `wrap_model_call` or `wrap_tool_call` of a ring, bound to the rest of the ring as its `proceed`."""
     owner, around_tools = hook.owner, hook.method == "wrap_tool_call"
     wrap: Any = hook.call if iscoroutinefunction(hook.call) else partial(_call_plain, hook.call)
 
@@ -65,12 +65,12 @@ async def _call_plain(wrap: Callable[[Any, Any], Any], request: Any, proceed: Ca
 
 
 def _entry(layer: Any) -> Callable[[Any], Awaitable[Any]]:
-    """Return what takes a request through a layer; a function or a bound method is called faster than an object."""
+    """Return the function that takes a request through a layer; a bound method is faster to call than an object."""
     return layer if isinstance(layer, FunctionType) else layer.__call__
 
 
 def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
-    """Return what takes a request through each ring: "model", each kind of tool, and "" for calls without a tool."""
+    """Return the entry of each ring: "model", each kind of tool, and "" for calls without a tool."""
     rings: dict[str, Any] = {"model": AskedModel(), "": refuse_call}
     rings |= {kind: CalledTool(kind) for kind in SPECIFIC_HOOKS}
     for ring, inner in rings.items():
@@ -91,7 +91,7 @@ def compile_rings(stack: Stack) -> dict[str, Callable[[Any], Awaitable[Any]]]:
 
 
 class SpecificLayer:
-    """Neighbouring hooks for one kind of tool, outermost first, in the ring of that kind."""
+    """Adjacent hooks for one kind of tool, outermost first, in the ring of that kind."""
 
     __slots__ = ("enhanced", "hooks", "inner", "streams")
 
@@ -101,7 +101,7 @@ class SpecificLayer:
         self.enhanced = kind.startswith("enhanced")
 
     async def __call__(self, call: requests.ToolCallRequest) -> ToolResult:
-        """Run the call through the endpoint that the hooks give; pieces go into the call's sink."""
+        """Run the call through the endpoint that the hooks return; pieces go into the call's sink."""
         inside = _Inside(self.inner, call, enhanced=self.enhanced)
         bridged = not isinstance(self.inner, CalledTool)
         if bridged:
@@ -117,9 +117,9 @@ class SpecificLayer:
             sink = call.sink or requests.Collector()
             whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=bridged)
             changed = inside.result if inside.is_void else None
-            if changed is not None and passed != inside.whole:  # a hook has changed what is void: they run again
+            if changed is not None and passed != inside.whole:  # a hook has changed void pieces: run the hooks again
                 inside.answer, frame = changed, get_frame()
-                for hook in self.hooks:  # what they asked is answered
+                for hook in self.hooks:  # their interrupts were answered
                     frame.counts.pop(f"{frame.place}/{hook.owner}", None)
                 return (await _pump(endpoint(argument, **call.options), sink, joins=False))[0]
         except (ToolArgumentsError, Rejected) as error:
@@ -127,7 +127,7 @@ class SpecificLayer:
         return whole if changed is None else changed
 
     async def _wrap(self, hook: Hook, inner: Any) -> Callable[..., Any]:
-        """Return the endpoint that a hook gives for what stands inside it."""
+        """Return the endpoint that a hook returns for the one inside it."""
         frame = get_frame()
         before, frame.owner = frame.owner, hook.owner
         try:
@@ -142,7 +142,7 @@ class SpecificLayer:
 
 
 async def _pump(stream: Any, sink: Any, *, joins: bool) -> tuple[ToolResult, ToolResult | None]:
-    """Put a hook's stream into a sink; return the sink's whole, and (`joins`) what the hook itself gave."""
+    """Put a hook's stream into a sink; return the sink's whole, and (`joins`) the hook's own pieces, joined."""
     given = requests.Collector()
     await sink.open()
     async with closing(stream) as pieces:
@@ -155,7 +155,7 @@ async def _pump(stream: Any, sink: Any, *, joins: bool) -> tuple[ToolResult, Too
 
 
 def _owned(endpoint: Callable[..., Any], owner: str, *, streams: bool) -> Callable[..., Any]:
-    """Return an endpoint whose code is known to be its owner's while it runs; its work must be of the right form."""
+    """Return an endpoint that runs on behalf of its owner, and check that it returns the right type."""
 
     def call(argument: Any, /, **options: Any) -> Any:
         work = endpoint(argument, **options)
@@ -171,7 +171,7 @@ def _owned(endpoint: Callable[..., Any], owner: str, *, streams: bool) -> Callab
 
 
 async def _own_work(work: Awaitable[Any], owner: str) -> Any:
-    """Await what an endpoint does; its code is its owner's."""
+    """Await the work of an endpoint on behalf of its owner."""
     frame = get_frame()
     before, frame.owner = frame.owner, owner
     try:
@@ -184,7 +184,7 @@ async def _own_work(work: Awaitable[Any], owner: str) -> Any:
 
 
 async def _own_stream(stream: Any, owner: str) -> AsyncIterator[Any]:
-    """Yield what a stream gives; its code is its owner's each time it runs."""
+    """Yield from a stream, each step of which runs on behalf of its owner."""
     frame = get_frame()
     async with closing(stream) as pieces:
         step = aiter(pieces).__anext__
@@ -200,16 +200,16 @@ async def _own_stream(stream: Any, owner: str) -> AsyncIterator[Any]:
 
 
 class _Inside:
-    """What stands inside a hook where that is a general wrapper: its `proceed`, as an endpoint of the hook's kind."""
+    """The `proceed` of a hook with a general wrapper inside it, as an endpoint of the hook's kind."""
 
     def __init__(self, proceed: requests.CallTool, call: requests.ToolCallRequest, *, enhanced: bool) -> None:
         self.proceed, self.call, self.enhanced = proceed, call, enhanced
         self.result: ToolResult | None = None
         self.whole: ToolResult | None = None
         self.answer: ToolResult | None = None
-        """What a wrapper inside gave in place of the pieces; the hook is given that if it runs again."""
+        """What a wrapper inside returned instead of the pieces; the hook gets it if it runs again."""
         self.is_void = False
-        """Whether pieces that the hook was given do not hold: the call ran again, or its result is another one."""
+        """Whether pieces that the hook got are void: the call ran again, or its result is a different one."""
 
     def _call(self, argument: Any, options: dict[str, Any]) -> requests.ToolCallRequest:
         text = argument if isinstance(argument, str) else argument.text
@@ -218,12 +218,12 @@ class _Inside:
         return replace(self.call, arguments=text, options=options)
 
     async def invoke(self, argument: Any, /, **options: Any) -> Any:
-        """Run what stands inside; a plain tool's endpoint gives its text."""
+        """Run the inside of the ring; return its text for a plain tool."""
         self.result = await self.proceed(self._call(argument, options))
         return self.result if self.enhanced else self.result.text
 
     def put_back(self, value: Any) -> ToolResult:
-        """Return what a hook's endpoint gave as a result; beside a text, all that the inner result says stays."""
+        """Return the output of a hook's endpoint as a result; if it is a text, the rest of the inner result is kept."""
         result = self.result
         if not isinstance(value, str):
             return value
@@ -232,7 +232,7 @@ class _Inside:
         return result if value == result.text else replace(result, parts=(TextPart(value),))
 
     async def stream(self, argument: Any, /, **options: Any) -> AsyncIterator[Any]:
-        """Yield the pieces that what stands inside pushes, while it runs in a task of its own."""
+        """Yield the pieces that the inside of the ring pushes while it runs in its own task."""
         if self.answer is not None:
             yield self.answer if self.enhanced else self.answer.text
             return
@@ -252,14 +252,14 @@ class _Bridge(requests.Collector, kw_only=True, eq=False):
     queue: Any = field(default_factory=lambda: asyncio.Queue[Any](_ROOM))
     whole: ToolResult | None = None
     result: Any = None
-    """What the work gave that filled it."""
+    """What the work that filled it returned."""
     is_void: bool = False
-    """Whether pieces were passed on that a later attempt has made void."""
+    """Whether a later attempt made pieces void that were passed on."""
     outer: Any = None
-    """The sink that the pieces end up in, if it is to be opened anew when this one is."""
+    """The sink that the pieces end up in; it is opened again when this one is."""
 
     async def pull(self, work: Awaitable[Any]) -> AsyncIterator[Any]:
-        """Yield the pieces that `work` writes here, while it runs in a task of its own."""
+        """Yield the pieces that `work` writes here while it runs in its own task."""
         task = asyncio.ensure_future(self._fill(work))
         try:
             while (piece := await self.queue.get()) is not _END:
@@ -273,18 +273,18 @@ class _Bridge(requests.Collector, kw_only=True, eq=False):
                 task.cancel()
                 await asyncio.wait([task])
             if not task.cancelled():
-                task.exception()  # asking keeps it from being called unretrieved: who has left misses nothing
+                task.exception()  # marks it as retrieved, or asyncio would log it; the reader has left
 
     async def _fill(self, work: Awaitable[Any]) -> Any:
-        """Await the work, then put the end, also if it fails: whoever reads must not wait for ever."""
+        """Await the work, then put the end, even if it fails, so that the reader does not wait for ever."""
         try:
             return await work
         finally:
-            if not cast("asyncio.Task[Any]", asyncio.current_task()).cancelling():  # else nobody reads any more
+            if not cast("asyncio.Task[Any]", asyncio.current_task()).cancelling():  # otherwise nobody reads any more
                 await self.queue.put(_END)
 
     async def open(self) -> None:
-        """Begin, perhaps once more."""
+        """Begin, perhaps again."""
         if self.pieces:
             self.is_void = True
             if self.outer is not None:
@@ -314,7 +314,7 @@ class ModelLayer:
         self.hook, self.inner = hook, inner
 
     async def __call__(self, request: requests.ModelRequest[Any]) -> Any:
-        """Ask the model that the hook gives."""
+        """Ask the model that the hook returns."""
         model, run = await self.model(), get_frame().run
         known = len(run.replies)
         return accept(run, model, await ask(model, request), known)
@@ -334,7 +334,7 @@ class ModelLayer:
 
 
 class _BridgedModel:
-    """What stands inside a `wrap_model` where that is a general wrapper, as a model."""
+    """The `proceed` of a `wrap_model` hook with a general wrapper inside it, as a model."""
 
     def __init__(self, frame: Frame, proceed: requests.AskModel) -> None:
         self._proceed = proceed
@@ -342,7 +342,7 @@ class _BridgedModel:
         self.name = requests.name_of(frame.run.asking)
 
     async def stream(self, request: requests.ModelRequest[Any], /) -> AsyncIterator[Any]:
-        """Yield the deltas that what stands inside pushes, then its message."""
+        """Yield the deltas that the inside of the ring pushes, then its message."""
         sink = _Bridge(joins=False, outer=request.sink)
         async with closing(sink.pull(self._proceed(replace(request, sink=sink)))) as deltas:
             async for delta in deltas:
@@ -363,7 +363,7 @@ class EventSenderModelWrapper(ChatModelAgentMiddleware[Any]):
     sends_model_events = True
 
     async def wrap_model_call(self, request: requests.ModelRequest[Any], proceed: requests.AskModel, /) -> Any:
-        """Send what comes out of the model at this place."""
+        """Send the model's output as it is at this place."""
         sender = current_frame().sender
         if sender is None:
             return await proceed(request)
@@ -382,7 +382,7 @@ class EventSenderToolWrapper(ChatModelAgentMiddleware[Any]):
     sends_tool_events = True
 
     async def wrap_tool_call(self, call: requests.ToolCallRequest, proceed: requests.CallTool, /) -> ToolResult:
-        """Send what goes in and comes out at this place."""
+        """Send the call and its result as they are at this place."""
         sender = current_frame().sender
         if sender is None:
             return await proceed(call)

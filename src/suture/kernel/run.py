@@ -1,4 +1,4 @@
-"""`Run`: one run of an agent, live, to be iterated, awaited or cancelled. The work is one task."""
+"""`Run`: a live run of an agent, which can be iterated, awaited or cancelled. Its work is one task."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -30,31 +30,31 @@ from suture.repair import Cause
 Go: TypeAlias = Callable[[Standing, Port], Awaitable[Standing]]
 _POINTS = ("now", "after_model", "after_tools")
 _DEEPEST = 64
-"""How many agents may run inside each other."""
+"""How deep agents may be nested."""
 
 
 class Work:
-    """What a run's task and its handle share. The task does not know the handle, so that may be collected."""
+    """What a run's task and its handle share. The task has no reference to the handle, which can be collected."""
 
     def __init__(self, run: Execution, start: Begin, go: Go = drive, port: Port | None = None) -> None:
         self.run, self.start = run, start
         self.go, self.port = go, port or LocalPort(run)
-        """How far the loop goes (to the end, or one step), and what does the steps."""
+        """How far the loop goes (to the end, or one step), and the port that does the steps."""
         self.standing = Standing()
         self.task: asyncio.Task[None] | None = None
         self.buffer: Buffer | None = None
         self.result: RunResult[Any] | None = None
         self.is_over = False
-        """Whether the loop has come to its end: a cancellation has nothing left to stop."""
+        """Whether the loop has ended, so that there is nothing left to cancel."""
         self.outcome = Outcome.CANCELLED
         """How the run ended, once it is over."""
         self.waiting: tuple[Waiting, ...] = ()
-        """What the run waits for, once it is interrupted."""
+        """The interrupts that the run waits for, once it is interrupted."""
         self.escalated = False
         self.has_begun = False
 
     def begin(self, *, listens: bool) -> "asyncio.Task[None]":
-        """Start the task if it has not been; `listens`: somebody will read the events."""
+        """Start the task if it was not started; `listens`: somebody will read the events."""
         if self.task is None:
             run, around = self.run, get_frame(None)
             run.depth = around.run.depth + 1 if around is not None else 1
@@ -67,7 +67,7 @@ class Work:
         return self.task
 
     async def _go(self) -> None:
-        """Run to the end; what came of it is in `result`. The events always come to an end."""
+        """Run to the end and put the outcome into `result`. The event stream always ends."""
         self.has_begun = True
         set_frame(Frame(self.run, 0, "run", "run"))
         try:
@@ -87,7 +87,7 @@ class Work:
                 self.buffer.close()
 
     async def _drive(self) -> tuple[Outcome, BaseException | None, tuple[Waiting, ...]] | None:
-        """Drive the loop; return how the run ends, or nothing if only one step was to be done and it goes on."""
+        """Drive the loop; return how the run ends, or `None` if it continues after the one step that was asked for."""
         run = self.run
         try:
             if "now" in run.stop_at or (run.stop_at and run.outer is None):  # before its first step
@@ -117,12 +117,12 @@ class Work:
             raise
         except BaseException as failure:  # noqa: BLE001 - whoever awaits the run is told
             if "now" in run.stop_at and isinstance(failure, Exception):
-                return Outcome.CANCELLED, None, ()  # somebody made an error of the cancellation
+                return Outcome.CANCELLED, None, ()  # some code turned the cancellation into an error
             return Outcome.FAILED, failure, ()
         return Outcome.FINISHED, None, ()
 
     def stop(self, at: str, *, recursive: bool) -> None:
-        """Ask for an end at a point; a run inside this one is asked, too, if `recursive`."""
+        """Ask the run, and if `recursive` the runs inside it, to end at a point."""
         run = self.run
         run.stop_at.add(at)
         if at == "now":
@@ -137,7 +137,7 @@ class Work:
 
     @property
     def is_around(self) -> bool:
-        """Whether the code that asks runs inside this run."""
+        """Whether the calling code runs inside this run."""
         frame = get_frame(None)
         inside = frame.run if frame is not None else None
         while inside is not None and inside is not self.run:
@@ -145,7 +145,7 @@ class Work:
         return inside is not None and self.task is not None and not self.task.done()
 
     async def end(self) -> RunResult[Any]:
-        """Wait for the end and return what came of it."""
+        """Wait for the end and return the result."""
         task = self.begin(listens=False)
         if not task.done():
             await asyncio.wait([task])
@@ -156,11 +156,11 @@ class Work:
 
 
 class Run(Generic[Out]):
-    """One run of an agent, live; `agent.stream(…)` gives it.
+    """A live run of an agent; `agent.stream(…)` returns it.
 
-    Iterate it for its events, or `async for text in run.text()`; `await run.result()` for its `RunResult`, at any time,
-    and from then on it keeps no events that nobody reads. Leaving an `async with` block ends it. It starts on first use
-    and can be iterated once. A run that nothing refers to any more is cancelled.
+    Iterate it for its events, or `async for text in run.text()`. `await run.result()` returns its `RunResult`, at any
+    time; from then on unread events are dropped. Leaving an `async with` block ends the run. It starts on first use and
+    can be iterated once. A run without any reference to it is cancelled.
 
     >>> import asyncio
     >>> from suture import ChatModelAgent
@@ -183,11 +183,11 @@ class Run(Generic[Out]):
 
     @property
     def final_result(self) -> RunResult[Out] | None:
-        """What there is once the run has ended, also after an exception; `None` before."""
+        """The result once the run has ended, even with an exception; `None` before."""
         return self._work.result
 
     async def result(self) -> RunResult[Out]:
-        """Wait for the end of the run and return what came of it; raise what it failed with."""
+        """Wait for the end of the run and return its result; raise the error that it failed with."""
         work = self._work
         if work.is_around:
             raise ConfigError("a run cannot wait for its own end: it would never come")
@@ -222,7 +222,7 @@ class Run(Generic[Out]):
         return events
 
     async def text(self) -> AsyncGenerator[str, None]:
-        """Yield what the model says as it says it; not what agents inside the run say."""
+        """Yield the model's text as it comes, without that of agents inside the run."""
         streamed = ""
         async for event in self:
             if event.run_path != self._work.run.path:
@@ -240,14 +240,14 @@ class Run(Generic[Out]):
         timeout: float | None = None,  # noqa: ASYNC109 - how long to be patient, not how long to work
         recursive: bool = False,
     ) -> RunResult[Any]:
-        """Stop the run and return what there is of it.
+        """Stop the run and return the result so far.
 
-        Called from inside the run it returns at once, with what there is so far; the run ends at the point.
+        Called from inside the run, it returns at once with the result so far; the run ends at the point.
 
         Args:
             at: `now`; `after_model`, once a model turn that asked for tools is over; `after_tools`, once a turn's
                 tool calls are over. A final answer is never cancelled. Of several points, the first one reached counts.
-            timeout: for how many seconds to wait for the point; then it is stopped at once.
+            timeout: how many seconds to wait for the point; after that the run is stopped at once.
             recursive: whether agents that run inside this one as tools stop at their own points, too.
         """
         if at not in _POINTS:
@@ -268,7 +268,7 @@ class Run(Generic[Out]):
         return await run_to_the_end(work.end())
 
     def under(self, lease: Any) -> "Run[Out]":
-        """Let the run, which has not begun, write under a lease that somebody else takes and gives back; return it."""
+        """Let the run, which must not have begun, write under a lease that the caller takes and gives back."""
         self._work.run.lease = lease
         return self
 
@@ -296,7 +296,7 @@ class Run(Generic[Out]):
 
 
 class _Events:
-    """The events of a run, one by one; a failure of the run is raised after the last."""
+    """Iterates over the events of a run; if the run failed, its error is raised after the last one."""
 
     def __init__(self, run: Run[Any]) -> None:
         self._run = run
@@ -315,9 +315,9 @@ class _Events:
 
 
 async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bool) -> Any:
-    """Run an agent for the tool call at hand; return its output.
+    """Run an agent for the current tool call; return its output.
 
-    With a checkpoint it has a journal of its own beside the outer one: what is stored there is never done again.
+    With a checkpoint it has its own journal next to the outer one, so that finished work is never repeated.
     """
     frame = current_frame(f"agent {spec.name!r} as a tool")
     outer = frame.run

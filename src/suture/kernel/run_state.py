@@ -1,4 +1,4 @@
-"""What is stored of a run, its result, and what it asks. A new stored fact is a new field; `journal.py` writes it."""
+"""The stored state of a run, its result, and its interrupts. A new stored fact is a new field of `RunState`."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast
@@ -30,80 +30,80 @@ DELETED: Any = object()
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A value of a run, and what it was stored as when it was set: that is what it is after a resume."""
+    """A value of a run, and the form in which it was stored when it was set, from which a resume restores it."""
 
     value: Any
     form: Any
 
 
 class RunState(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """All that is stored of a run, beside its messages. A new stored fact is a new field here; see `journal.py`."""
+    """All that is stored of a run besides its messages. A new stored fact is a new field here; see `journal.py`."""
 
     version: int = VERSION
-    """The version that its last record has."""
+    """The version of its last record."""
     run_id: str = ""
     agent: str = ""
     wire: str = ""
     language: Language = "en"
     streaming: bool = True
     driver: str = ""
-    """Who keeps the run going: an engine outside, by its name; nobody but the process that runs it, if empty."""
+    """The name of the workflow engine that drives the run; empty if the process itself does."""
     live: bool = False
-    """Whether its events are kept for a reader in another process."""
+    """Whether its events are stored for a reader in another process."""
     key: str = ""
-    """What its input was given under, so that the same input is not run twice."""
+    """The key of its input, so that the same input is not run twice."""
     runs: int = 1
-    """How many runs this conversation has had, this one included."""
+    """How many runs this conversation has had, including this one."""
     entered: bool = False
-    """Whether the run has its input: all `before_agent` hooks were done."""
+    """Whether the run has its input, which is so once all `before_agent` hooks are done."""
     phase: Literal["model", "after", "tools", "gathered", "end"] = "model"
     turn: int = 0
     is_last: bool = False
     ends: bool = False
     message_id: str = ""
-    """The id that events gave the last reply."""
+    """The id of the last reply in events."""
     usage: TokenUsage = TokenUsage()
     last_usage: TokenUsage | None = None
-    """What the last reply cost, where it said so."""
+    """The usage of the last reply, if it reported one."""
     tool_calls: int = 0
-    """How many calls have begun, without those of the turn: they count when they are answered."""
+    """How many calls have begun before this turn; the turn's own are added when they are answered."""
     refused_calls: int = 0
     """How many calls the budget did not pay for."""
     corrections: int = 0
-    """How often an answer was sent back."""
+    """How often an answer of the wrong form was sent back."""
     resumes: int = 0
     tool_infos: tuple[ToolInfo, ...] | None = None
-    """What the model is told of tools, where a hook changed it."""
+    """The tools as the model sees them, if a hook changed that."""
     deferred_tool_infos: tuple[ToolInfo, ...] = ()
     outcome: str = ""
     """How the run ended last; empty while it runs, and after a crash."""
     error: str = ""
-    """What the run failed with, in words."""
+    """The text of the error that the run failed with."""
     ending: str = ""
-    """Tells how it ended last from any other ending: no two journals end with the same record."""
+    """A random value that makes the record of each ending unique."""
     partial: Any = None
     """The message of a stream that was cut."""
     output: int | None = None
-    """Which message of the history holds the output."""
+    """The index of the message that holds the output."""
     waiting: dict[str, str] = {}
     """The interrupts that the run waits for, by id, and the ids of their calls."""
     values: dict[str, Kept] = {}
     session: dict[str, Any] = {}
     answers: dict[str, Any] = {}
-    """What was said to interrupts, by their ids."""
+    """The answers to interrupts, by their ids."""
     states: dict[str, Any] = {}
-    """What interrupts keep for when they are answered."""
+    """The state that interrupts keep until they are answered."""
     infos: dict[str, Any] = {}
-    """What interrupts say to whoever answers: info, name of the tool, path of the run."""
+    """What interrupts show to whoever answers: info, name of the tool, path of the run."""
     asked: dict[str, str] = {}
-    """All interrupts that the run ever waited for, and what answer they take."""
+    """All interrupts that the run ever waited for, and the kind of answer that they take."""
     started: dict[int, bool] = {}
     """The calls of the turn that have begun."""
     ended: dict[int, ToolResult] = {}
     call_values: dict[int, dict[str, Any]] = {}
-    """The values that calls of the turn have set; they count when all calls are answered."""
+    """The values that calls of the turn have set; they become the run's when all calls are answered."""
     causes: dict[int, Cause] = {}
-    """Why calls of the turn that started will not end."""
+    """Why calls of the turn that started will never end."""
 
 
 OF_THE_TURN = ("started", "ended", "call_values", "causes")
@@ -112,7 +112,7 @@ MAPPINGS = frozenset(("values", "session", "answers", "states", "infos", "asked"
 
 
 def copy_state(state: RunState) -> RunState:
-    """Return a copy that shares nothing changeable: values are what they would be after storing and reading them."""
+    """Return a copy that shares nothing mutable; values are as they would be after storing and reading them."""
     typed: dict[str, Any] = {
         name: {key: decode_value(encode_value(value)) for key, value in getattr(state, name).items()}
         for name in ("session", "answers", "states", "infos")
@@ -132,18 +132,18 @@ class SafePoint(BaseException):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A run as it stood, in memory: what a run without a store is resumed from."""
+    """A run at one point, in memory; a run without a store is resumed from it."""
 
     state: RunState
     history: History[Any]
     ids: Mapping[int, tuple[Any, str]]
-    """Messages by identity, and the ids that events gave them."""
+    """Messages by `id()`, and their ids in events."""
     nested: Mapping[str, "Snapshot"] = FrozenMap()
     """The runs inside it, by their addresses."""
 
 
 def take_values(state: RunState) -> None:
-    """Let the values that the calls of a turn have set or deleted be the run's, in call order."""
+    """Apply the values that the calls of a turn have set or deleted to the run, in call order."""
     for index in sorted(state.call_values):
         for key, value in state.call_values[index].items():
             if value is DELETED:
@@ -160,52 +160,52 @@ def add_usage(old: TokenUsage, new: TokenUsage) -> TokenUsage:
 
 
 def subtract_usage(new: TokenUsage, old: TokenUsage) -> TokenUsage:
-    """Return what `new` has more than `old`."""
+    """Return the difference of two usages."""
     return TokenUsage(
         **{name: max(0, getattr(new, name) - getattr(old, name)) for name in TokenUsage.__struct_fields__}
     )
 
 
 class RunResult(msgspec.Struct, Generic[Out], frozen=True, kw_only=True):
-    """What came of a run.
+    """The result of a run.
 
     >>> RunResult(output="done", messages=[], outcome=Outcome.FINISHED).output
     'done'
     """
 
     output: Out
-    """The final text, or the value that `output_type` asked for; `None` if there is none."""
+    """The final text, or the value of `output_type`; `None` if there is none."""
     messages: Sequence[Any]
-    """The whole history: what went in, what was said, and every result."""
+    """The whole history: the input, the replies and every result."""
     outcome: Outcome
     usage: TokenUsage = TokenUsage()
     interrupts: tuple[Interrupt, ...] = ()
-    """What the run waits for, if it was interrupted."""
+    """The interrupts that the run waits for, if it was interrupted."""
     run_id: str = ""
     checkpoint_id: str | None = None
     session: Mapping[str, Any] = FrozenMap()
     """The session values at the end."""
     message_ids: tuple[str, ...] = ()
-    """For each message the id that events gave it; empty for what went in."""
+    """For each message, its id in events; empty for input."""
     error: BaseException | None = None
-    """What the run failed with."""
+    """The error that the run failed with."""
     escalated: bool = False
-    """Whether a cancellation that waited for a safe point ran out of patience."""
+    """Whether a cancellation that waited for a safe point reached its timeout."""
     cleanup_errors: tuple[Exception, ...] = ()
-    """What `after_agent` hooks failed with; it never replaces the outcome."""
+    """The errors of `after_agent` hooks; they never replace the outcome."""
     snapshot: Any = None
-    """Where a run without a store stands, for `agent.resume(result)`."""
+    """The state of a run without a store, for `agent.resume(result)`."""
 
     def __repr__(self) -> str:
-        """Show how it ended and how much there is; never what the messages say."""
+        """Show how it ended and how much there is, but no content of messages."""
         waits = f", waits for {', '.join(item.id for item in self.interrupts)}" if self.interrupts else ""
         return f"<RunResult: {self.outcome.value}, {plural(len(self.messages), 'message')}{waits}>"
 
 
 # --- interrupts: code inside a run asks somebody outside, and the run stops until the answer comes -------------------
 #
-# The id of an interrupt is its address (run path, turn, call, frame, occurrence), so it is the same each time the place
-# is run again. On resume the place runs again from the top, and `interrupt` returns the answer.
+# The id of an interrupt is its address (run path, turn, call, frame, occurrence), so it stays the same when that code
+# runs again. On resume the code runs again from the top, and `interrupt` returns the answer.
 
 _EXPECTED: dict[str, tuple[type, ...]] = {
     "bool": (bool,),
@@ -218,12 +218,12 @@ _EXPECTED: dict[str, tuple[type, ...]] = {
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """An interrupt that was not answered yet, with what it keeps and what kind of answer it takes."""
+    """An interrupt without an answer yet, with the state that it keeps and the kind of answer that it takes."""
 
     interrupt: Interrupt
     state: Any
     terms: str
-    """The kind of answer that it takes, and a digest of what the answer is about."""
+    """The kind of answer that it takes, and a digest of the question."""
 
 
 class InterruptSignal(BaseException):
@@ -235,9 +235,9 @@ class InterruptSignal(BaseException):
 
 
 def ask(frame: Any, owner: str, info: Any, state: Any, expects: str | type, about: str = "") -> Any:
-    """Return the answer to the next interrupt of `owner`, or raise the signal that asks for it.
+    """Return the answer to the next interrupt of `owner`, or raise the signal that stops the run for it.
 
-    An answer holds for what was asked: with another `about` than it was given for, it is asked for again.
+    An answer only counts for the same question: if `about` has changed since it was given, it is asked for again.
     """
     run = frame.run
     address = f"{run.address}/{frame.place}/{owner}/{frame.count(owner)}"
@@ -254,7 +254,7 @@ def ask(frame: Any, owner: str, info: Any, state: Any, expects: str | type, abou
 
 
 class Rejected(Exception):
-    """A call was not approved; the text is for the model."""
+    """A call was not approved. The text is for the model."""
 
 
 class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -269,7 +269,7 @@ class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, data: Any) -> "Approval | None":
-        """Return what `data` says: a bool, or a mapping with `approved` and perhaps `reason`."""
+        """Return `data` as an approval: a bool, or a mapping with `approved` and perhaps `reason`."""
         if isinstance(data, bool | cls):
             return cls(data) if isinstance(data, bool) else data
         try:
@@ -279,7 +279,7 @@ class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_answer(address: str, terms: str, data: Any) -> None:
-    """Raise `ResumeError` where `data` is not the kind of answer that the interrupt takes."""
+    """Raise `ResumeError` if `data` is not the kind of answer that the interrupt takes."""
     expects = terms.partition(" ")[0]
     if expects == "approval":
         if Approval.of(data) is None:

@@ -1,6 +1,6 @@
-"""A run, as two values: what is stored of it, and what only this process knows. And how code inside finds it.
+"""A run while it is executed: its settings, its events, what only this process knows, and how its code finds it.
 
-One context variable holds a `Frame`: where in the run the code stands. Every tool call has one of its own.
+A context variable holds a `Frame`, which says where in the run the current code is. Every tool call has its own.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from suture.wires import Call, ChatWire
 
 T = TypeVar("T")
 LIMIT = 256
-"""How many events may be unread before a model's stream waits for the reader."""
+"""How many unread events there may be before a model's stream waits for the reader."""
 
 
 class Spec(msgspec.Struct, frozen=True, eq=False):
@@ -46,9 +46,9 @@ class Spec(msgspec.Struct, frozen=True, eq=False):
     rings: Any
     """The compiled rings around the model and the tools."""
     fit_options: Mapping[str, Any]
-    """How the pairing of what is sent is repaired."""
+    """The options for repairing the pairing of a request."""
     repairs: bool = True
-    """Whether the history is paired once more when a run ends."""
+    """Whether the history is paired again when a run ends."""
     max_iterations: int = 20
     answers_at_limit: bool = False
     budget: Budget | None = None
@@ -64,7 +64,7 @@ class Spec(msgspec.Struct, frozen=True, eq=False):
     store: Any = None
     """The `suture.stores.Store` that journals are kept in."""
     redact: Callable[[Any], Any] | None = None
-    shorten: Callable[..., Any] | None = None  # a state that a provider refused as too long: `Compaction.shorten`
+    shorten: Callable[..., Any] | None = None  # `Compaction.shorten`, for a refused state
 
     def shown(self, value: Any) -> Any:
         """Return `value` as it may leave the run, in an event or to a store."""
@@ -73,7 +73,7 @@ class Spec(msgspec.Struct, frozen=True, eq=False):
 
 # --- events on their way to the one reader of a run -----------------------------------------------
 #
-# Nothing is lost: they wait until they are read. Past `LIMIT` unread ones whoever can wait (a model's stream) waits; a
+# Nothing is lost: events wait until they are read. Beyond `LIMIT` unread ones a model's stream waits for the reader; a
 # tool never does.
 
 
@@ -86,7 +86,7 @@ class Buffer:
         self.items: deque[Event] = deque()
         self.closed = False
         self.lifted = False
-        """Whether nobody waits for the reader any more: somebody awaits the run instead of reading on."""
+        """Whether writers no longer wait for the reader, because the run is awaited instead of read."""
         self.dropped = False
         """Whether nobody will read the events."""
         self.sequence = 0
@@ -96,7 +96,7 @@ class Buffer:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def put(self, event: Event) -> None:
-        """Add an event; its number is given here. After the last one nothing is added."""
+        """Add an event and number it. After the last one nothing is added."""
         if self.closed or self.dropped:
             return
         if get_ident() != self._thread:
@@ -108,7 +108,7 @@ class Buffer:
         self._wake(self._reader)
 
     def close(self) -> None:
-        """Say that no more events will come."""
+        """Mark the end: no more events will come."""
         self.closed = True
         self._wake(self._reader)
 
@@ -164,11 +164,11 @@ class Emitter:
         self.buffer, self.agent, self.path, self.run_id = buffer, agent, path, run_id
 
     def send(self, kind: type[Event], **fields: Any) -> None:
-        """Make an event and put it."""
+        """Make an event and put it into the buffer."""
         self.buffer.put(kind(agent=self.agent, run_path=self.path, run_id=self.run_id, time=time(), **fields))
 
     def forward(self, event: Event) -> None:
-        """Put an event that somebody else made."""
+        """Put an event that was made elsewhere into the buffer."""
         self.buffer.put(
             msgspec.structs.replace(event, agent=self.agent, run_path=self.path, run_id=self.run_id, time=time())
         )
@@ -180,69 +180,69 @@ def new_run_id() -> str:
 
 
 class Execution:
-    """What this process knows of a run, with what is stored of it in `state` and `history`."""
+    """A run in this process; what is stored of it is in `state` and `history`."""
 
     language: Any = property(attrgetter("state.language"))
     checkpoint_id: str | None = None
     opened: Any = None
-    """The journal that this process holds the lease of."""
+    """The journal, for which this process holds the lease."""
     lease: Any = None
-    """The lease that a session holds while its run goes on."""
+    """The lease that a session holds during its run."""
     instruction: str = ""
     return_directly: frozenset[str] = frozenset()
     tool_infos: tuple[ToolInfo, ...] = ()
     has_joined: bool = False
-    """Whether `before_agent` was run in this process already, for a run that an engine keeps going."""
+    """Whether `before_agent` has run in this process already; for a run that an engine drives."""
     sent_infos: tuple[ToolInfo, ...] = ()
-    """What the model is told of tools in this attempt."""
+    """The tools as the model sees them in this attempt."""
     deps: Any = None
     options: Mapping[str, Any] = FrozenMap()
     tool_options: Mapping[str, Any] = FrozenMap()
     after_tool_calls: Callable[[Any], Any] | None = None
     depth: int = 0
-    """How many runs stand around this one, and it, while it goes on: a cancel travels through all of them."""
+    """How deep this run is nested, while it runs: a cancellation passes through all levels."""
     reached: int = 0
-    """How many middlewares have had their `before_agent`."""
+    """How many middlewares have run their `before_agent`."""
     usage_before: TokenUsage = TokenUsage()
-    """What an earlier process had used."""
+    """The usage at the time this process loaded the run."""
     output: Any = None
     output_message: Any = None
 
     def __init__(self, spec: Spec, state: RunState, outer: "Execution | None" = None) -> None:
         self.spec, self.state, self.outer = spec, state, outer
         self.emitter: Emitter | None = None
-        self.journal: Any = None  # not the class's, as others are: each step asks for these two often
+        self.journal: Any = None  # not a class attribute like the others: each step reads these two often
         self.fresh_state = state
-        """What a new run begins with."""
+        """The input of a new run."""
         self.wire = spec.wire
         self.history: History[Any] = History()
         self.address = spec.name
-        """Its place among all runs: its agent's name; inside another run, behind that call's address."""
+        """Its address: its agent's name, and inside another run the address of the call in front of it."""
         self.path: tuple[str, ...] = (spec.name,)
         self.model: Model[Any] = spec.model
-        """The model to ask: the one that a failover has come to."""
+        """The model to ask: the one that the last failover chose."""
         self.asking: Model[Any] = spec.model
         """The model that is being asked in this attempt."""
         self.replies: list[Any] = []
-        """What models said in this attempt; wrappers may pass on something else."""
+        """The replies of models in this attempt; wrappers may pass on something else."""
         self.tools: dict[str, Tool[..., Any]] = {}
         self.fits: dict[int, Any] = {}
         self.cache: dict[Any, Any] = {}
         self.ids: dict[int, tuple[Any, str]] = {}
         """Messages by identity, and the ids that events gave them."""
         self.refused: dict[int, str] = {}
-        """Calls of the turn that are not to be run, and what is said of them."""
+        """Calls of the turn that must not run, and the texts of their results."""
         self.held: dict[int, Any] = {}
-        """The events of calls that end the run: they are sent last."""
+        """The events of calls that end the run, which are sent last."""
         self.stop_at: set[str] = set()
         """The points at which the run is to be cancelled."""
         self.inner_stop_at: set[str] = set()
-        """Those of them that hold for the runs inside it, too."""
+        """Those of them that also apply to the runs inside it."""
         self.children: set[Any] = set()
         """The runs inside this one, while they run."""
         self._last: tuple[Any, Sequence[Call]] = (None, ())
         self.snapshots: dict[str, Snapshot] = {}
-        """Runs inside this one whose calls have not ended, without a store."""
+        """If there is no store, the runs inside this one whose calls have not ended."""
 
     @classmethod
     def new(cls, spec: Spec, language: Language, *, outer: "Execution | None" = None, **fields: Any) -> "Execution":
@@ -251,13 +251,13 @@ class Execution:
         return cls(spec, state, outer)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Stand where the run stood."""
+        """Restore the run from a snapshot."""
         self.state, self.history = copy_state(snapshot.state), snapshot.history
         self.snapshots, self.ids = dict(snapshot.nested), dict(snapshot.ids)
 
     @property
     def root(self) -> "Execution":
-        """The outermost run, whose session is everybody's."""
+        """The outermost run, whose session all nested runs share."""
         return self if self.outer is None else self.outer.root
 
     def update(self, **changes: Any) -> None:
@@ -268,7 +268,7 @@ class Execution:
             self.journal.note_state()
 
     def spend(self, usage: TokenUsage) -> None:
-        """Count what did not come with a reply of this run's: a rejected attempt, a summary, an agent inside it."""
+        """Count usage that was not in a reply of this run: a rejected attempt, a summary, an agent inside it."""
         self.state.usage = add_usage(self.state.usage, usage)
         if self.journal is not None:
             self.journal.note_spending(usage)
@@ -288,7 +288,7 @@ class Execution:
             self.journal.note_dropped(field, keys)
 
     def forget_turn(self) -> None:
-        """Forget the calls of the turn: they are answered. The journal knows that by itself."""
+        """Forget the calls of the turn after they were answered. It needs no record: replaying does the same."""
         state = self.state
         self.refused, self.held = {}, {}
         state.started, state.ended, state.call_values, state.causes = {}, {}, {}, {}
@@ -298,19 +298,19 @@ class Execution:
             root.snapshots = {key: value for key, value in root.snapshots.items() if not key.startswith(inside)}
 
     def last_calls(self) -> Sequence[Call]:
-        """Return the calls of the last message; it is looked at once."""
+        """Return the calls of the last message, which is read only once."""
         history = self.history
         if history is not self._last[0]:
             self._last = (history, self.wire.calls(history.log[history.length - 1]) if history.length else ())
         return self._last[1]
 
     def check_stop(self) -> None:
-        """Raise where the run is to stop at once: somebody may have swallowed the cancellation."""
+        """Raise if the run must stop at once, in case some code swallowed the cancellation."""
         if "now" in self.stop_at:
             raise SafePoint
 
     def place_address(self) -> None:
-        """Number the address: no two runs of a conversation share one."""
+        """Number the address, so that no two runs of a conversation share one."""
         head, _, name = self.address.rpartition("/")
         name = name.partition("#")[0]
         self.address = f"{head}/{name}" if head else name
@@ -320,25 +320,25 @@ class Execution:
     def tell_rewrite(
         self, turn: int, by: str, before: int, after: int, report: Mapping[str, Any] | None = None
     ) -> None:
-        """Send an event that somebody changed the history, and note it."""
+        """Send and note the event that a middleware rewrote the history."""
         if self.journal is not None:
             self.journal.note_event("rewrite", by)
         if self.emitter is not None:
             self.emitter.send(HistoryRewritten, turn=turn, middleware=by, before=before, after=after, report=report)
 
     def error_text(self, error: BaseException | None) -> str:
-        """Return an error as an event may show it."""
+        """Return the text of an error, as an event may show it."""
         return "" if error is None else replace_surrogates(str(self.spec.shown(describe_error(error))))
 
 
 def is_cancelled(run: Execution) -> bool:
-    """Tell whether a `CancelledError` is the run's: somebody cancelled it, not something of a component's own."""
+    """Return whether a `CancelledError` means the run itself, rather than the work of a component."""
     task = asyncio.current_task()
     return bool(run.stop_at) or task is None or bool(task.cancelling())
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error in words; one that cannot say what it is still has a name."""
+    """Return the class and text of an error; only the class if the text is empty or `str` fails."""
     name = type(error).__name__
     try:
         return f"{name}: {error}".removesuffix(": ")
@@ -347,7 +347,7 @@ def describe_error(error: BaseException) -> str:
 
 
 class _Stored(MutableMapping[str, Any]):
-    """The values of a run, or its session: stored when they are set; in a tool call, with what that call has set."""
+    """The values of a run or its session, stored when they are set; a tool call also sees what it has set itself."""
 
     __slots__ = ("_field", "_own", "_run")
 
@@ -364,7 +364,7 @@ class _Stored(MutableMapping[str, Any]):
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"a key is a string, not {type(key).__name__}")
-        form = encode_value(value)  # refused now rather than when it must be stored
+        form = encode_value(value)  # refuses the value now, rather than when it must be stored
         entry = Kept(value, form) if self._field == "values" else value
         if self._own is None:
             self._run.put(self._field, {key: entry})
@@ -387,7 +387,7 @@ class _Stored(MutableMapping[str, Any]):
 
 
 class Frame(RunContext[Any]):
-    """Where in a run code stands (the turn, the spot in it, and whose code it is), and what code there is given."""
+    """A place in a run (the turn, the spot in it, and whose code runs there), and the context of the code there."""
 
     __slots__ = (
         "call_id",
@@ -427,27 +427,27 @@ class Frame(RunContext[Any]):
         self.spot = spot
         """The number of a call, or the name of a hook."""
         self.owner = owner
-        """Whose code it is."""
+        """The middleware or tool whose code runs."""
         self.call_id, self.tool = call_id, tool
         self.counts: dict[str, int] = {}
-        """How many interrupts, and runs of agents, each owner has had at each place."""
+        """How many interrupts and nested agents each owner has had at each place."""
         self.request: Any = None
         """The tool call, as the model made it."""
         self.unstoppable = False
-        """Whether a cancellation comes too late for the tool: it has ended, or something of it runs in a thread."""
+        """Whether it is too late to cancel the tool: it has ended, or part of it runs in a thread."""
         self.sender: Any = None
-        """Who sends the events of the model or tool call, if anybody listens."""
+        """The sender of the events of the model or tool call, if anybody listens."""
         self.own_values: dict[str, Any] | None = {} if spot.__class__ is int else None
-        """What a tool call has set; it counts for the run when all calls of the turn are answered."""
+        """The values that a tool call has set; they become the run's when all calls of the turn are answered."""
 
     @property
     def place(self) -> str:
-        """The turn and the spot, as they stand in addresses."""
+        """The turn and the spot, as written in addresses."""
         return f"{self.turn}/{self.spot}"
 
     @property
     def address(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The agent's name; inside another run, behind the address of the call."""
+        """The agent's name; inside another run, after the address of the call."""
         return self.agent if self.run.outer is None else self.run.address
 
     @property
@@ -492,11 +492,11 @@ class Frame(RunContext[Any]):
 
 _FRAME: ContextVar[Frame] = ContextVar("suture_frame")
 get_frame, set_frame = _FRAME.get, _FRAME.set
-"""Where the code stands that asks. Bound once: a step of a run asks often."""
+"""The getter of the current frame. Bound once, because a step of a run calls it often."""
 
 
 def current_frame(what: str = "this") -> Frame:
-    """Return the frame of the code that asks; raise `NotInRunError` outside of a run."""
+    """Return the frame of the calling code; raise `NotInRunError` outside of a run."""
     try:
         return get_frame()
     except LookupError:
@@ -517,7 +517,7 @@ def current_run() -> RunContext[Any]:
 
 
 def set_run_local_value(key: str, value: Any) -> None:
-    """Keep a value for the rest of this run; it survives interrupt and resume. It is stored as it is now."""
+    """Keep a value for the rest of this run; it survives interrupts and resumes. It is stored as it is now."""
     current_frame("set_run_local_value").values[key] = value
 
 
@@ -528,12 +528,12 @@ def get_run_local_value(key: str) -> tuple[Any, bool]:
 
 
 def delete_run_local_value(key: str) -> None:
-    """Forget a value of this run; one that is not there is no error."""
+    """Forget a value of this run; a missing one is not an error."""
     current_frame("delete_run_local_value").values.pop(key, None)
 
 
 def send_event(event: Event) -> None:
-    """Send an event of your own (`Custom`, or any other) to whoever reads the run's events."""
+    """Send a custom event (`Custom`, or any other) to the reader of the run."""
     current_frame("send_event").send(event)
 
 
@@ -542,11 +542,11 @@ async def interrupt(info: Any, *, state: Any = None, expects: type[T]) -> T: ...
 @overload
 async def interrupt(info: Any, *, state: Any = None, expects: str = "") -> Any: ...
 async def interrupt(info: Any, *, state: Any = None, expects: str | type = "") -> Any:
-    """Stop the run here and wait for an answer; when the run is resumed with one, return it.
+    """Stop the run here until it is resumed with an answer; then return the answer.
 
-    The code around it runs again from the top then, so effects belong after it. `info` is for whoever answers;
-    `state` is kept and can be read with `interrupt_state`. `expects` (`bool`, `str`, `int`, `float`, `list`,
-    `dict`, or `"approval"`) makes resuming with anything else an error.
+    On resume the code around it runs again from the top, so put effects after it. `info` is for whoever answers;
+    `state` is kept and can be read with `interrupt_state`. With `expects` (`bool`, `str`, `int`, `float`, `list`,
+    `dict`, or `"approval"`), resuming with anything else is an error.
 
     >>> import asyncio
     >>> asyncio.run(interrupt("Send it?"))
@@ -558,7 +558,7 @@ async def interrupt(info: Any, *, state: Any = None, expects: str | type = "") -
 
 
 def interrupt_state() -> tuple[Any, bool]:
-    """Return what the last interrupt of this code kept, and whether there is any: on the way to being answered."""
+    """Return the state that the interrupt of this code kept, and whether there is one, while it is being resumed."""
     frame = current_frame("interrupt_state")
     prefix = f"{frame.run.address}/{frame.place}/{frame.owner}/"
     states = frame.run.state.states

@@ -1,7 +1,7 @@
-"""Runs in a store: opened, read, forked and compacted; and the lease that a run holds, for one writer at a time.
+"""Opening, reading, forking and compacting stored runs; and the lease that lets one process at a time write a run.
 
-A lease has a heartbeat, so a process that dies loses it when its time is up, by the store's clock. A process on
-the same machine need not wait for that: it sees that the holder is dead.
+A lease has a heartbeat, so a process that dies loses it after a while, by the store's clock. A process on the same
+machine need not wait for that: it sees that the holder is dead.
 """
 
 import asyncio
@@ -22,17 +22,17 @@ from suture.kernel.state import Execution, Spec, new_run_id
 from suture.messages import History
 
 SECONDS = 30.0
-"""For how long a lease holds without a heartbeat."""
+"""For how many seconds a lease is valid without a heartbeat."""
 
 
 _LONGEST_PAUSE = 0.25
-"""For how many seconds at most whoever waits for a lease does not ask for it."""
+"""How many seconds at most a waiter pauses before it tries to take the lease again."""
 _FREED: "WeakValueDictionary[tuple[int, int, str], asyncio.Event]" = WeakValueDictionary()
-"""What wakes those of an event loop who wait for the lease of a run."""
+"""The events that wake the waiters for a lease, by event loop, store and run."""
 
 
 def can_lease(store: object) -> bool:
-    """Tell whether a store knows leases; one of your own need not."""
+    """Return whether a store supports leases; a custom one need not."""
     return all(hasattr(store, name) for name in ("acquire", "renew", "release", "lease"))
 
 
@@ -50,13 +50,13 @@ class RunLease:
         pause, loop = 0.01, asyncio.get_running_loop()
         try:
             while not await self._ask(waits=waits):
-                # Whoever gives it back in this loop says so; of other processes only the store knows.
+                # A holder in this loop wakes us when it gives the lease back; for others, we have to ask the store.
                 freed = _FREED.setdefault((id(loop), id(self.store), self.run), asyncio.Event())
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause * (1 + os.urandom(1)[0] / 256)):  # spreads load
                         await freed.wait()
                 pause = min(pause * 2, _LONGEST_PAUSE)
-        except ConfigError:  # a wrong id: nothing was taken
+        except ConfigError:  # an invalid id: nothing was taken
             raise
         except BaseException:
             await run_to_the_end(self.give_back())
@@ -76,12 +76,12 @@ class RunLease:
         return True
 
     async def give_back(self) -> None:
-        """Give the lease back, so that whoever comes next need not wait."""
+        """Give the lease back, so that the next one need not wait for it to expire."""
         if self._beat is not None:
             self._beat.cancel()
         if self._renewal is not None:
             self._renewal.cancel()
-            await asyncio.wait([self._renewal])  # what it still takes is given back as well
+            await asyncio.wait([self._renewal])  # it may still take the lease, which must be given back, too
         try:
             await self.store.release(self.run, self.owner)
         except Exception:  # noqa: BLE001 - it runs out by itself
@@ -99,7 +99,7 @@ class RunLease:
     async def _renew(self) -> None:
         try:
             held = await self.store.renew(self.run, self.owner, self.seconds)
-            if not held:  # this process slept, or a clock jumped: unless somebody else came, nothing is lost
+            if not held:  # this process slept, or a clock jumped: if nobody else took it, nothing is lost
                 held = await self.store.acquire(self.run, self.owner, self.seconds)
         except Exception:  # noqa: BLE001 - the next one may work; a lost lease is noticed by the next write
             LOG.warning("the lease of run %r was not renewed", self.run, exc_info=True)
@@ -111,7 +111,7 @@ class RunLease:
 
 
 def _machine() -> str:
-    """Return what tells this machine from others, whose hosts may have the same name; in a container, that of both."""
+    """Return an id of this machine, since hosts may share a name; in a container, of machine and container."""
     for path in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):  # the first one outlives a reboot
         with suppress(OSError), open(path, "rb") as file:  # noqa: PTH123 - `pathlib` loads much
             if name := file.read().strip():
@@ -120,14 +120,14 @@ def _machine() -> str:
 
 
 def _birth(process: int) -> str:
-    """Return when a process began, where the system says so: ids of processes are used again."""
+    """Return when a process began, if the system says so, because process ids are reused."""
     with suppress(OSError, IndexError), open(f"/proc/{process}/stat") as stat:  # noqa: PTH123 - `pathlib` loads much
         return stat.read().rpartition(")")[2].split()[19]
     return ""
 
 
 def is_dead(owner: str) -> bool:
-    """Tell whether the holder of a lease is a process of this machine that is gone."""
+    """Return whether the holder of a lease was a process on this machine that is gone."""
     host, process, birth, _ = (*owner.split(":"), "", "", "", "")[:4]
     if host != _machine() or not process.isdigit():
         return False
@@ -144,7 +144,7 @@ def is_dead(owner: str) -> bool:
 
 
 async def open_journal(run: Execution, store: Any, name: str, *, takes_lease: bool) -> bool:
-    """Let a run write its journal, under a lease where the store knows those; read what is there, if anything is."""
+    """Open a run's journal for writing, under a lease if the store supports them; return whether it had any records."""
     journal = Journal(run, store, name)
     if takes_lease:
         if run.lease is not None:  # a session has one already
@@ -165,7 +165,7 @@ async def open_journal(run: Execution, store: Any, name: str, *, takes_lease: bo
 
 
 async def _read_journal(run: Execution, journal: Journal) -> bool:
-    """Replay a journal; what this process remembers of it is not read again."""
+    """Replay a journal, except for what this process remembers of it; return whether it had any records."""
     store, name = journal.store, journal.name
     length, last, snapshot = recall(run, store, name) or (0, b"", None)
     if snapshot is not None:
@@ -192,7 +192,7 @@ async def _read_journal(run: Execution, journal: Journal) -> bool:
 
 
 def is_inside(name: str, runs: Container[str]) -> bool:
-    """Tell whether a journal belongs to one of these runs: an agent's inside it, or what an engine keeps beside it.
+    """Return whether a journal belongs to one of these runs: that of an agent inside it, or one of an engine.
 
     >>> is_inside("talk/0123456789abcdef.1.0.helper", ["talk"]), is_inside("talk/another", ["talk"])
     (True, False)
@@ -213,7 +213,7 @@ async def read_run(spec: Spec, name: str) -> Execution | None:
 
 
 async def find_run(spec: Spec, name: str, key: str) -> Execution | None:
-    """Return the run of a conversation that has this key, or that had it and ended; `None` if there is none."""
+    """Return the run of a conversation, current or ended, whose input had this key; `None` if there is none."""
     run = await read_run(spec, name)
     if run is None or spec.store is None or run.state.key == key:
         return run
@@ -229,7 +229,7 @@ async def find_run(spec: Spec, name: str, key: str) -> Execution | None:
 
 
 def _read_stages(spec: Spec, name: str, records: Sequence[bytes]) -> Iterator[tuple[Execution, list[Any]]]:
-    """Yield a stored run, and its messages, as it stood behind each of its records."""
+    """Yield a stored run and its messages as they were after each record."""
     run, messages = Execution(spec, RunState()), list[Any]()
     run.checkpoint_id = name
     for number, record in enumerate(records):
@@ -238,18 +238,18 @@ def _read_stages(spec: Spec, name: str, records: Sequence[bytes]) -> Iterator[tu
 
 
 class Checkpoint(NamedTuple):
-    """A place of a stored run to go back to: what it had said and done when it had so many records."""
+    """A place in a stored run to go back to: its state after that many records."""
 
     position: int
     turn: int
     phase: str
     outcome: str
-    """How the run had ended there; empty where it goes on."""
+    """How the run had ended there; empty if it had not."""
     messages: int
 
 
 async def read_checkpoints(spec: Spec, name: str) -> list[Checkpoint]:
-    """Return the places of a stored run, one for each of its records behind which it has its input."""
+    """Return the places of a stored run: one for each record after it got its input."""
     if spec.store is None:
         raise ConfigError("checkpoints are read from a checkpoint_store, and the agent has none")
     stages = enumerate(_read_stages(spec, name, await spec.store.load(name, 0)), 1)
@@ -261,7 +261,7 @@ async def read_checkpoints(spec: Spec, name: str) -> list[Checkpoint]:
 
 
 async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
-    """Store a run that goes on from a checkpoint of another one, under an id of its own: it is another run."""
+    """Store a new run that continues from a checkpoint of another one, with its own id."""
     store: Any = spec.store
     if store is None or not hasattr(store, "fork"):
         raise ConfigError("a run is forked in a checkpoint_store that knows forks, such as SQLiteStore")
@@ -272,28 +272,28 @@ async def fork_run(spec: Spec, name: str, position: int, new_name: str) -> None:
     replay(run, (await store.load(name, 0))[:position], [])
     new, begun = (new_name, new_run_id()), _begun_calls(run.state)
     forks: dict[str, tuple[str, str]] = {}
-    for other in sorted(await store.runs(), key=len) if begun else ():  # whoever is inside another comes behind it
+    for other in sorted(await store.runs(), key=len) if begun else ():  # an inner run comes after its outer one
         outer, _, place = other.rpartition("/")
-        # Where `name` is a fork itself, the run that had begun a call may be the one that it was forked from.
+        # If `name` is a fork itself, the run that began a call may be the one that it was forked from.
         around = new if place.startswith(begun) else forks.get(outer)
         if around is not None:
             forks[other] = f"{around[0]}/{around[1]}.{place.partition('.')[2]}", new_run_id()
             await _fork_journal(store, other, len(await store.load(other, 0)), *forks[other])
-    await _fork_journal(store, name, position, *new)  # the last one: half a fork is none that anybody would resume
+    await _fork_journal(store, name, position, *new)  # last, so that nobody resumes half a fork
 
 
 async def _fork_journal(store: Any, name: str, position: int, new_name: str, run_id: str) -> None:
-    """Fork one journal, for a run that has an id of its own."""
+    """Fork one journal, for a run with its own id."""
     await store.fork(name, position, new_name)
     try:
         await store.append(new_name, position, [encode_records([Changed({"run_id": run_id, "driver": ""})])])
     except BaseException:
-        await run_to_the_end(store.delete(new_name))  # it would do things again as the run that it was forked from
+        await run_to_the_end(store.delete(new_name))  # it still has the run id of its origin
         raise
 
 
 def _begun_calls(state: RunState) -> tuple[str, ...]:
-    """Return how the journals of agents begin whose calls have begun, or wait, and have not ended."""
+    """Return the prefixes of the journals of agents whose calls have begun or wait, and have not ended."""
     asked = {tuple(address.split("/", 3)[1:3]) for address in state.asked}
     waiting = {int(index) for turn, index in asked if turn == str(state.turn) and index.isdecimal()}
     begun = {*state.started, *waiting} - set(state.ended)
@@ -301,7 +301,7 @@ def _begun_calls(state: RunState) -> tuple[str, ...]:
 
 
 async def compact_run(spec: Spec, name: str) -> None:
-    """Store a conversation whose last run has finished as what it goes on from, and nothing of how it came there."""
+    """Replace the journal of a conversation whose last run has finished by one record with its final state."""
     store: Any = spec.store
     if store is None or not hasattr(store, "replace") or not can_lease(store):
         raise ConfigError(
@@ -317,7 +317,7 @@ async def compact_run(spec: Spec, name: str) -> None:
         await store.replace(name, length, [Journal(run, store, "").write_whole()], owner=lease.owner)
         family = {name}
         for other in sorted(await store.runs(), key=len):
-            if is_inside(other, family):  # calls that have ended need no journals of agents inside
+            if is_inside(other, family):  # the journals of agents inside are not needed once their calls have ended
                 family.add(other)
                 await store.delete(other)
     finally:

@@ -1,4 +1,4 @@
-"""The tool calls of a turn, side by side or one by one; each from the model's arguments to a result."""
+"""The tool calls of a turn, in parallel or one by one, each from the model's arguments to a result."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ _Ending = tuple[Waiting, ...] | Exception | None
 
 
 async def refuse_call(call: ToolCallRequest) -> ToolResult:
-    """Say why a call is not run: there is no such tool, or the run may not call it."""
+    """Return a result that says why a call is not run: there is no such tool, or the run may not call it."""
     frame = get_frame()
     check_names(frame, call)
     refused = frame.run.refused.get(int(frame.spot))
@@ -36,13 +36,13 @@ async def refuse_call(call: ToolCallRequest) -> ToolResult:
 
 
 def check_names(frame: Frame, call: ToolCallRequest) -> None:
-    """Raise `ConfigError` where a wrapper changed what is the model's, and say which did."""
+    """Raise `ConfigError` if a wrapper changed the id or name of the call, and name the wrapper."""
     if call.call_id != frame.call_id or call.name != frame.tool:
         raise ConfigError(f"{frame.owner} changed the name or the id of a call; they are the model's")
 
 
 def unknown_tool(name: str, known: Sequence[str]) -> str:
-    """Say that there is no such tool, and which there are.
+    """Return the text that says that there is no such tool, and which tools there are.
 
     >>> unknown_tool("serch", ["search"])
     "There is no tool named 'serch'. Did you mean search? The tools are: search."
@@ -56,7 +56,7 @@ def unknown_tool(name: str, known: Sequence[str]) -> str:
 
 
 class CalledTool:
-    """The tool itself, inside the ring: callbacks, approval, retries, timeout."""
+    """The tool at the centre of the ring, with callbacks, approval, retries and timeout."""
 
     __slots__ = ("enhanced", "streams")
 
@@ -90,7 +90,7 @@ class CalledTool:
             frame.owner = outer
 
     def endpoint(self, argument: Any, /, **options: Any) -> Any:
-        """Run the tool in the form of its kind: what the reference's wrappers stand around."""
+        """Run the tool as an endpoint of its kind, which the reference's wrappers wrap."""
         frame = get_frame()
         tool = frame.run.tools[frame.tool]
         if not frame.run.spec.callbacks and not tool.requires_approval and tool.timeout is None and not tool.retry:
@@ -112,7 +112,7 @@ async def _once(work: Awaitable[Any]) -> AsyncIterator[Any]:
 
 
 async def _guard(tool: Tool[..., Any], frame: Frame, argument: Any, options: Mapping[str, Any]) -> AsyncIterator[Any]:
-    """Run a tool inside its callbacks, once it is approved; one that does not stream gives one piece."""
+    """Run a tool with its callbacks, once it is approved; one that does not stream yields one piece."""
     callbacks = [each for each in frame.run.spec.callbacks if "tool" in each.kinds]
     about = Component(kind="tool", name=tool.name, call_id=frame.call_id)
     whole = ToolArgument(argument) if isinstance(argument, str) else argument
@@ -123,7 +123,7 @@ async def _guard(tool: Tool[..., Any], frame: Frame, argument: Any, options: Map
             await _approve(tool, frame, whole.text)
         async with closing(_attempts(tool, frame, argument, options)) as stream:
             async for piece in stream:
-                if callbacks:  # whoever wants the whole pays for keeping it
+                if callbacks:  # only callbacks need the whole
                     pieces.append(text_result(piece) if isinstance(piece, str) else piece)
                 yield piece
     except Exception as error:
@@ -136,7 +136,7 @@ async def _guard(tool: Tool[..., Any], frame: Frame, argument: Any, options: Map
 async def _attempts(
     tool: Tool[..., Any], frame: Frame, argument: Any, options: Mapping[str, Any]
 ) -> AsyncIterator[Any]:
-    """Try a tool until something comes of it, or its retries are used up; each attempt has its time."""
+    """Try a tool until it succeeds or its retries are used up; each attempt has its own timeout."""
     clock, came = asyncio.timeout(None), False
     for retries in range(tool.retry, -1, -1):
         deadline = None if tool.timeout is None else asyncio.get_running_loop().time() + tool.timeout
@@ -153,7 +153,7 @@ async def _attempts(
         except Exception as error:
             frame.run.check_stop()
             timed_out = isinstance(error, TimeoutError) and clock.expired()
-            # One in a thread cannot be stopped: another attempt would run beside it.
+            # A tool in a thread cannot be stopped, so another attempt would run in parallel.
             if (
                 retries
                 and not came
@@ -168,7 +168,7 @@ async def _attempts(
 
 
 async def _approve(tool: Tool[..., Any], frame: Frame, arguments: str) -> None:
-    """Ask whether the call may run, with arguments that are known to be sound; then it begins."""
+    """Check the arguments and ask whether the call may run; then mark it as begun."""
     from hashlib import blake2b  # noqa: PLC0415 - only who asks for approval pays for it
 
     wrong = tool.validate(arguments)
@@ -199,9 +199,9 @@ class ToolSender:
     def __init__(self, frame: Frame, arguments: str, *, settled: ToolResult | None = None) -> None:
         self.frame, self.arguments = frame, arguments
         self.has_started = settled is not None
-        """A call that is settled was begun by another process."""
+        """Whether the start was sent, as it was if the call was `settled` by another process."""
         self.shown = settled
-        """The result as it was where a middleware of the list sends it; the call's own if not given."""
+        """The result as it was at the middleware that sends the events; by default the call's own."""
 
     def _send(self, kind: type[events.Event], **fields: Any) -> None:
         frame = self.frame
@@ -226,14 +226,14 @@ class ToolSender:
             self._send(events.ToolDelta, result=self.frame.run.spec.shown(result))
 
     def retried(self) -> None:
-        """Send that the pieces so far are void."""
+        """Announce that the pieces so far are void."""
         self._send(events.ToolRetried)
 
     def finished(self, result: ToolResult, *, directly: bool) -> None:
-        """Send the whole result; a call that a wrapper answered begins with it, one that was not approved never did."""
+        """Send the whole result. A call that a wrapper answered starts here; one that was not approved never starts."""
         run = self.frame.run
         if self.shown is None and not self.has_started and run.spec.stack.sends_tool_events:
-            return  # it never came to the place that sends
+            return  # it never reached the middleware that sends
         tool = run.tools.get(self.frame.tool)
         if tool is None or not tool.requires_approval:
             self.started()
@@ -245,7 +245,7 @@ class ToolSender:
 
 
 def begin_calls(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -> list[int]:
-    """Count calls as begun, and return them: one that is refused never does, one that asks for approval does later."""
+    """Mark calls as begun and return them; refused calls never begin, and those that ask for approval begin later."""
     started = run.state.started
     begun: list[int] = []
     for index in indexes:
@@ -257,7 +257,7 @@ def begin_calls(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -
 
 
 async def write_beginning(run: Execution, begun: Sequence[int]) -> None:
-    """Write that calls begin, before they do anything. If that fails or is cancelled, none of them has begun."""
+    """Write that calls begin, before they have any effect. If that fails or is cancelled, none of them has begun."""
     if begun and run.journal is not None:
         run.journal.note_entries("started", dict.fromkeys(begun, True))
         try:
@@ -268,7 +268,7 @@ async def write_beginning(run: Execution, begun: Sequence[int]) -> None:
 
 
 async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...] | Exception | None:
-    """Run one call to its end; return what it waits for, or the error that must end the run, if there is one.
+    """Run one call to its end; return the interrupts that it waits for, or the error that must end the run, if any.
 
     The result is in the state and in the journal before anything relies on it.
     """
@@ -307,7 +307,7 @@ async def run_call(run: Execution, call: Call, index: int) -> tuple[Waiting, ...
 
 
 async def _tell_end(frame: Frame, index: int, result: ToolResult) -> None:
-    """Write and send a result; what the call left in the outer run's session is safe before its end is."""
+    """Write and send a result, after writing what the call put into the outer run's session."""
     run = frame.run
     if run.journal is not None:
         run.journal.note_entries("ended", {index: result})
@@ -322,7 +322,7 @@ async def _tell_end(frame: Frame, index: int, result: ToolResult) -> None:
 
 
 def _waiting_in(error: BaseException) -> tuple[Waiting, ...]:
-    """Return the interrupts that an error carries out, alone or in a task group; none if that carries anything else."""
+    """Return the interrupts in an error or exception group; none if the group has any other error."""
     if isinstance(error, InterruptSignal):
         return error.waiting
     if not isinstance(error, BaseExceptionGroup):
@@ -334,7 +334,7 @@ def _waiting_in(error: BaseException) -> tuple[Waiting, ...]:
 
 
 async def _wait(frame: Frame, waiting: tuple[Waiting, ...]) -> tuple[Waiting, ...]:
-    """Take back that a call has begun, for good before anything else happens: it waits, and runs again from the top."""
+    """Write that a call waits and has not begun, before anything else happens; it will run again from the top."""
     run, index = frame.run, int(frame.spot)
     if index in run.state.started:
         run.drop("started", [index])
@@ -348,9 +348,9 @@ async def _wait(frame: Frame, waiting: tuple[Waiting, ...]) -> tuple[Waiting, ..
 def _fail(
     frame: Frame, error: BaseException, pieces: Sequence[ToolResult]
 ) -> tuple[ToolResult | None, Exception | None]:
-    """Return the result that an error becomes, and the error if it must end the run; a hook's own has no result."""
+    """Return the result for an error, and the error if it must end the run; a hook's error has no result."""
     run = frame.run
-    if isinstance(error, SystemExit):  # argparse and click raise it for arguments that the model chose
+    if isinstance(error, SystemExit):  # argparse and click raise it for wrong arguments, which the model chose
         error = RuntimeError(f"the tool ended with exit code {error.code}")
     cause = error
     if isinstance(error, asyncio.CancelledError):
@@ -380,7 +380,7 @@ def _fail(
 
 
 def ends_run(run: Execution, name: str, result: ToolResult) -> bool:
-    """Tell whether the result of this tool ends the run: an error does not, unless it says so itself."""
+    """Return whether the result of this tool ends the run; an error only does if it says so itself."""
     if result.return_directly:
         return True
     tool = run.tools.get(name)
@@ -391,13 +391,13 @@ def ends_run(run: Execution, name: str, result: ToolResult) -> bool:
 
 
 def refuse_calls(run: Execution, calls: Sequence[Call]) -> None:
-    """Decide which calls of a turn are not to be run, and what is said of them."""
+    """Decide which calls of a turn must not run, and note the texts of their results."""
     budget = run.spec.budget
     if run.state.is_last:
         run.refused = dict.fromkeys(range(len(calls)), "Not run: the run may take no more turns.")
     elif (
         calls and calls[-1].arguments in ("", "{}") and run.wire.is_cut(run.history[-1])
-    ):  # it may have had more to say
+    ):  # the reply was cut: the model may have wanted to say more
         run.refused[len(calls) - 1] = placeholder_text(Cause.MALFORMED, calls[-1].name, calls[-1].id, run.language)
     if budget is not None and budget.tool_calls is not None:
         for index in range(max(0, budget.tool_calls - run.state.tool_calls), len(calls)):
@@ -405,7 +405,7 @@ def refuse_calls(run: Execution, calls: Sequence[Call]) -> None:
 
 
 async def run_batch(run: Execution, calls: Sequence[Call]) -> None:
-    """Run the calls that have not ended; raise what they wait for, or the first error that must end the run."""
+    """Run the calls that have not ended; raise the interrupts that they wait for, or the first error that is fatal."""
     ended, causes = run.state.ended, run.state.causes
     open_calls: Sequence[int] = range(len(calls))
     if ended or causes:
@@ -422,7 +422,7 @@ async def run_batch(run: Execution, calls: Sequence[Call]) -> None:
                 if run.journal is not None:
                     await write_beginning(run, begun)
                 ending = await in_context(run_call(run, calls[index], index), copy_context())
-                if ending is not None:  # what stands behind a call that waits, or that ends the run, does not begin
+                if ending is not None:  # after a call that waits or ends the run, no other begins
                     endings = [ending]
                     break
     except asyncio.CancelledError:
@@ -450,22 +450,22 @@ async def _side_by_side(run: Execution, calls: Sequence[Call], open_calls: Seque
     except asyncio.CancelledError:
         for task in tasks:
             task.cancel()
-        await run_to_the_end(asyncio.wait(tasks))  # they clean up, however often we are cancelled meanwhile
+        await run_to_the_end(asyncio.wait(tasks))  # lets them clean up, however often we are cancelled meanwhile
         raise
     finally:
         for task in tasks:
             if task.done() and not task.cancelled():
-                task.exception()  # asking keeps it from being called unretrieved
+                task.exception()  # marks it as retrieved, or asyncio would log it
     return [task.result() for task in tasks]
 
 
 def is_over(run: Execution, index: int) -> bool:
-    """Tell whether a call of the turn has a result, or a reason why it has none."""
+    """Return whether a call of the turn has a result, or a reason why it has none."""
     return index in run.state.ended or index in run.state.causes
 
 
 def give_up(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -> None:
-    """Say of calls that started and were cancelled why they have no result."""
+    """Note why calls that started and were cancelled have no result."""
     for index in indexes:
         if not is_over(run, index):
             tool = run.tools.get(calls[index].name)
@@ -474,12 +474,12 @@ def give_up(run: Execution, calls: Sequence[Call], indexes: Iterable[int]) -> No
 
 
 def answer_batch(run: Execution, calls: Sequence[Call], *, ends: bool) -> bool:
-    """Put the results of a batch that is done into the history; return whether the run ends, perhaps by one of them."""
+    """Put the results of a finished batch into the history; return whether the run ends, `ends` or by one of them."""
     state = run.state
     messages = answer_calls(run, calls, Cause.UNKNOWN)
     directly = [index for index, result in state.ended.items() if ends_run(run, calls[index].name, result)]
     if run.emitter is not None:
-        for index, cause in state.causes.items():  # calls that another process began
+        for index, cause in state.causes.items():  # these calls began in another process
             if index not in state.ended:
                 text = placeholder_text(cause, calls[index].name, calls[index].id, run.language)
                 _send_settled(run, calls[index], index, error_result(text), directly=False)
@@ -513,9 +513,9 @@ def _send_settled(run: Execution, call: Call, index: int, result: ToolResult, *,
 
 
 def answer_calls(run: Execution, calls: Sequence[Call], default: Cause | None) -> list[Any]:
-    """Return the messages that answer the calls, in call order; calls without any result say why.
+    """Return the messages that answer the calls, in call order; calls without a result get a placeholder.
 
-    Of one that began nobody knows more. Where `default` is `None`, calls that nothing is known about stay open.
+    Its cause for a call that began is that the outcome is unknown. If `default` is `None`, other calls stay open.
     """
     messages: list[Any] = []
     for index, call in enumerate(calls):
@@ -532,6 +532,6 @@ def answer_calls(run: Execution, calls: Sequence[Call], default: Cause | None) -
 
 
 def explain(run: Execution, call: Call, cause: Cause) -> list[Any]:
-    """Return what answers a call that has no result."""
+    """Return the placeholder for a call that has no result."""
     text = placeholder_text(cause, call.name, call.id, run.language)
     return run.wire.carry([Piece(call=call, text=text, cause=cause.value)])

@@ -1,11 +1,11 @@
-"""Values of registered types as plain data, and back: what run-local values and interrupts are stored as.
+"""Values of registered types as plain data and back: the stored form of run-local values and interrupts.
 
 Plain data stays what it is. Everything else is tagged with the name it is registered under::
 
     {"$type": "shop.Order", "value": {"number": 7, "tags": {"$type": "set", "value": ["gift"]}}}
 
-Nothing is imported by name and nothing is pickled: what is not registered is neither written nor read. Names and
-fields are part of the stored form, so a class may move or be renamed as long as it keeps its registered name.
+Nothing is imported by name and nothing is pickled: a type that is not registered is neither written nor read. Names
+and fields are part of the stored form, so a class may move or be renamed as long as it keeps its registered name.
 """
 
 import enum
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 _TAG: Final = "$type"
 _VALUE: Final = "value"
 _DEEPEST: Final = 200
-_INTEGERS: Final = (-(2**63), 2**64 - 1)  # what MessagePack can hold
+_INTEGERS: Final = (-(2**63), 2**64 - 1)  # the range of MessagePack
 _ESCAPED: Final = "dict"
 _LARGE: Final = "int"
 _SHOWN: Final = 40
@@ -37,17 +37,17 @@ _LEAVES: Final = frozenset((str, int, float, bool, type(None)))
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """A registered type: its name, and how an instance becomes something simpler and comes back."""
+    """A registered type: its name, and how its instances are turned into simpler values and back."""
 
     name: str
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
     unordered: bool = False
-    """Whether the order of the list that `encode` gives means nothing; then it is sorted, for equal bytes."""
+    """Whether the order of the list from `encode` has no meaning; then it is sorted, for equal bytes."""
 
 
 def _has_kind(cls: type[Any]) -> bool:
-    """Tell whether `_kind_of_class` can find out everything from the class."""
+    """Return whether `_kind_of_class` needs nothing but the class."""
     return issubclass(cls, (msgspec.Struct, enum.Enum)) or "__dataclass_fields__" in cls.__dict__
 
 
@@ -78,7 +78,7 @@ def _encode_moment(value: datetime | time) -> Any:
         made_of = [offset] if name == timezone(offset).tzname(None) else [offset, name]
     if not value.fold and len(made_of) < 2 and not any(offset.microseconds for offset in made_of):
         return value.isoformat()
-    # A fold, a zone's name, or an offset that `fromisoformat` misreads.
+    # It has a fold, a zone name, or an offset that `fromisoformat` misreads.
     return [value.replace(tzinfo=None).isoformat(), value.fold, *made_of]
 
 
@@ -94,7 +94,7 @@ _fields_of = cache(msgspec.structs.fields)
 
 
 def _message_fields(value: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields that are not at their default. A message takes lists and dicts and makes them its own."""
+    """Return the fields that are not at their default; a message accepts lists and dicts for them."""
     fields: dict[str, Any] = {}
     for info in _fields_of(type(value)):
         given: Any = getattr(value, info.name)
@@ -127,7 +127,7 @@ def _dataclass_kind(name: str, cls: type[Any]) -> Kind:
             raise TypeError(f"no such field: {', '.join(sorted(stored.keys() - set(names)))}")
         value = cls(**{each: stored[each] for each in stored if each in taken})
         for each, given in stored.items():
-            # What is not an argument, and what `__post_init__` has changed once more.
+            # Fields that are no arguments, and those that `__post_init__` has changed again.
             if getattr(value, each, dataclasses.MISSING) is not given:
                 object.__setattr__(value, each, given)
         return value
@@ -136,7 +136,7 @@ def _dataclass_kind(name: str, cls: type[Any]) -> Kind:
 
 
 class UnregisteredTypeError(SutureError, TypeError):
-    """A value is of a type that nobody registered, or stored data names such a type.
+    """A value has a type that is not registered, or stored data names such a type.
 
     >>> encode_value({"total": 3 + 4j})
     Traceback (most recent call last):
@@ -161,8 +161,8 @@ def register_type(
     """Make instances of `cls` storable, under `name`; once per class, where the class is defined.
 
     msgspec Structs, dataclasses and enums need nothing else: they are stored by their fields, or their value.
-    Any other class needs `encode`, which makes plain data (or other storable values) of an instance, and
-    `decode`, which makes the instance again. Subclasses are types of their own. A name or class that is taken
+    Any other class needs `encode`, which turns an instance into plain data (or other storable values), and
+    `decode`, which turns that into the instance. Subclasses count as separate types. A name or class that is taken
     is refused with `ConfigError`.
 
     ::
@@ -199,7 +199,7 @@ register a class once
 
 
 def encode_value(value: Any) -> Any:
-    """Return `value` as plain data that JSON and MessagePack can carry; `decode_value` makes it again, exactly.
+    """Return `value` as plain data that JSON and MessagePack can carry; `decode_value` restores it exactly.
 
     Raises `UnregisteredTypeError` for an instance of a type that is not registered, `InputError` for a value that
     cannot come back as it was (NaN, a lone surrogate, a key that is no string, a cycle, more than 200 levels) or
@@ -221,7 +221,7 @@ def encode_value(value: Any) -> Any:
 
 
 def decode_value(plain: Any) -> Any:
-    """Return the value that `encode_value` made `plain` of.
+    """Return the value that `encode_value` turned into `plain`.
 
     Builds registered types only. Raises `UnregisteredTypeError` for a name that is not registered (here, or not
     yet), `InputError` for data that no `encode_value` wrote or that its type does not take any more.
@@ -241,7 +241,7 @@ calls suture.register_type("shop.Basket", ...) before this is read
 
 
 class _Refusal(Exception):
-    """Why a value cannot be stored; each container that it passes on its way out adds itself, and the key."""
+    """Why a value cannot be stored; on its way out, each container adds itself and the key."""
 
     def __init__(self, text: str, error: type[SutureError] = InputError) -> None:
         self.text, self.error, self.steps = text, error, list[tuple[Any, str | int]]()
@@ -269,12 +269,12 @@ class _Refusal(Exception):
 
 
 def _encoded(value: Any, depth: int) -> Any:  # noqa: C901, PLR0912
-    # All in one function, for one frame per level: 200 levels must fit into whatever stack is left.
+    # One function, so that each level takes one frame: 200 levels must fit into whatever stack is left.
     cls: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
     if cls is str and not _is_unicode(value):
         raise _Refusal("a text with a lone surrogate cannot be stored")
     if cls is int and not _INTEGERS[0] <= value <= _INTEGERS[1]:
-        return {_TAG: _LARGE, _VALUE: hex(value)}  # in hexadecimal, which Python reads at any length
+        return {_TAG: _LARGE, _VALUE: hex(value)}  # hexadecimal has no length limit in Python
     if cls is float and not isfinite(value):
         raise _Refusal(f"{value} is not a number that can be stored")
     if cls in _LEAVES:
@@ -325,7 +325,7 @@ def _take_apart(value: Any, cls: type[Any]) -> tuple[Kind, Any]:
 
 
 def _decoded(plain: Any) -> Any:
-    # As `_encoded`: what could be written must be readable with the same stack.
+    # One function, like `_encoded`: what could be written must be readable with the same stack.
     if type(plain) is list:
         return list(map(_decoded, cast("list[Any]", plain)))
     if type(plain) is not dict:
@@ -347,7 +347,7 @@ def _decoded(plain: Any) -> Any:
 
 
 def _find_kind(mapping: dict[str, Any]) -> tuple[Kind | None, dict[str, Any]]:
-    """Return the kind that is named here; none, and the dict that was meant, if that was only escaped."""
+    """Return the kind that `mapping` names and the mapping; for an escaped dict, `None` and the dict itself."""
     name, inner = mapping[_TAG], mapping.get(_VALUE)
     if type(name) is not str or mapping.keys() != {_TAG, _VALUE} or (name == _ESCAPED and type(inner) is not dict):
         raise InputError(f"an object with {_TAG!r} that is no stored value; its keys: {', '.join(mapping)[:_SHOWN]}")
@@ -393,7 +393,7 @@ _KNOWN: Final[dict[type, Kind]] = {
     msgspec.UnsetType: Kind("unset", lambda _: None, lambda _: msgspec.UNSET),
     messages.FrozenMap: Kind("suture.FrozenMap", dict, messages.FrozenMap),
 }
-"""The types of Python's own that are registered beforehand; so are the values of `suture.messages`."""
+"""The built-in types that are registered from the start, as are the values of `suture.messages`."""
 for _name in messages.__all__:
     _cls = getattr(messages, _name)
     if isinstance(_cls, type) and issubclass(_cls, msgspec.Struct):

@@ -1,8 +1,8 @@
-"""Suture's own messages, and the values that tools take and give.
+"""Suture's own messages, and the values that tools take and return.
 
-Two message types: `Message`, the chat shape, and `AgenticMessage`, made of content blocks. Everything here is
-a frozen value; nothing here reads a clock, a disk or the network. `to_json` and `from_json` keep every value
-exactly.
+There are two message types: `Message`, with the shape of a chat message, and `AgenticMessage`, a list of content
+blocks. Everything here is a frozen value; nothing reads a clock, a disk or the network. `to_json` and `from_json`
+keep every value exactly.
 """
 
 from suture.messages.blocks import (

@@ -1,8 +1,8 @@
-"""What messages are made of: the parts of a `Message` and of tool results, the blocks of an `AgenticMessage`.
+"""The content of messages: the parts of a `Message` and of tool results, the blocks of an `AgenticMessage`.
 
-Both are tagged unions whose members mostly look alike, so each look (`Text`, `Thought`, `Media`, …) is written once.
-Only `FunctionToolCall` asks the program to do something. Server and MCP blocks tell what the provider did on its side;
-they are kept and sent back, not acted upon.
+Both are tagged unions whose members often have the same fields, so each set (`Text`, `Thought`, `Media`, …) is written
+once. Only `FunctionToolCall` asks the program to do something. Server and MCP blocks record what the provider did
+itself; they are kept and sent back, not acted upon.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from suture.messages.values import EMPTY, Value
 
 
 class Streamed(Value, kw_only=True):
-    """Something a model may send piecemeal: `index` is its place in the reply, `extra` anyone's own data."""
+    """Something that a model may send in pieces: `index` is its place in the reply, `extra` holds any other data."""
 
     index: int | None = None
     extra: Mapping[str, Any] = EMPTY
@@ -30,14 +30,14 @@ class Text(Piece):
 
 
 class Thought(Piece):
-    """What a model thought: the text, or a summary of it, and the provider's signature to vouch for it."""
+    """A thought of the model: its text, or a summary, and the signature by which the provider recognises it."""
 
     text: str = ""
     signature: str = ""
 
 
 class Media(Piece, kw_only=True):
-    """An image, a sound, a film or a file: a `url` or `base64_data`, and its `mime_type`."""
+    """An image, audio, a video or a file: a `url` or `base64_data`, and its `mime_type`."""
 
     url: str = ""
     base64_data: str = ""
@@ -45,7 +45,7 @@ class Media(Piece, kw_only=True):
 
 
 class Image(Media, kw_only=True):
-    """An image a model is to look at; `detail` says how closely (`high`, `low`, `auto`)."""
+    """An image for the model; `detail` says how closely to look at it (`high`, `low`, `auto`)."""
 
     detail: str = ""
 
@@ -59,7 +59,7 @@ class File(Media, kw_only=True):
 class ToolInfo(Value):
     """A tool as the model sees it.
 
-    `parameters` is the JSON Schema of its arguments, `None` for a tool that takes none.
+    `parameters` is the JSON Schema of its arguments, or `None` for a tool without arguments.
 
     >>> ToolInfo("search", "Search the docs.", {"type": "object", "properties": {"query": {}}}).name
     'search'
@@ -72,13 +72,13 @@ class ToolInfo(Value):
 
 
 OPAQUE = "suture.opaque"
-"""The reserved tag of `Opaque`. It never leaves the codec, which writes the data in its place."""
+"""The reserved tag of `Opaque`. It is never stored: the data are written in its place."""
 
 
 class Opaque(Value, tag_field="type", tag=OPAQUE):
     """A part or block of an unknown type, kept and written back unchanged.
 
-    `data` is the whole JSON object, and its `type` is what this version does not know.
+    `data` is the whole JSON object, with a `type` that this version does not know.
 
     >>> from suture.messages import Opaque, from_json, to_json
     >>> stored = b'[{"kind":"agentic","role":"user","content_blocks":[{"type":"hologram","beam":7}]}]'
@@ -103,13 +103,13 @@ class Opaque(Value, tag_field="type", tag=OPAQUE):
 
     @property
     def index(self) -> int | None:
-        """Its place in a streamed reply, where the data says so."""
+        """Its place in a streamed reply, if the data has it."""
         index = self.data.get("index")
         return index if type(index) is int else None
 
     @property
     def extra(self) -> Mapping[str, Any]:
-        """The `extra` in the data, empty where there is none."""
+        """The `extra` in the data; empty if there is none."""
         extra = self.data.get("extra")
         return cast("Mapping[str, Any]", extra) if isinstance(extra, Mapping) else EMPTY
 
@@ -138,11 +138,11 @@ class ImagePart(Image, tag="image"):
 
 
 class AudioPart(Media, tag="audio"):
-    """A sound."""
+    """Audio."""
 
 
 class VideoPart(Media, tag="video"):
-    """A film."""
+    """A video."""
 
 
 class FilePart(File, tag="file"):
@@ -163,7 +163,7 @@ Part: TypeAlias = TextPart | ImagePart | AudioPart | VideoPart | FilePart | Reas
 """One part of a multimodal message."""
 
 
-# What the model thought and made
+# Blocks that the model made
 
 
 class Reasoning(Thought, tag="reasoning"):
@@ -173,24 +173,24 @@ class Reasoning(Thought, tag="reasoning"):
 
 
 class AssistantGenText(Text, tag="assistant_gen_text"):
-    """Text the model wrote; `extension` holds a provider's citations, annotations or refusal."""
+    """Text that the model wrote; `extension` holds a provider's citations, annotations or refusal."""
 
     extension: Mapping[str, Any] = EMPTY
 
 
 class AssistantGenImage(Media, tag="assistant_gen_image"):
-    """An image the model made."""
+    """An image that the model made."""
 
 
 class AssistantGenAudio(Media, tag="assistant_gen_audio"):
-    """A sound the model made."""
+    """Audio that the model made."""
 
 
 class AssistantGenVideo(Media, tag="assistant_gen_video"):
-    """A film the model made."""
+    """A video that the model made."""
 
 
-# What the model is given
+# Blocks for the model
 
 
 class UserInputText(Text, tag="user_input_text"):
@@ -206,11 +206,11 @@ class UserInputImage(Image, tag="user_input_image"):
 
 
 class UserInputAudio(Media, tag="user_input_audio"):
-    """A sound for the model."""
+    """Audio for the model."""
 
 
 class UserInputVideo(Media, tag="user_input_video"):
-    """A film for the model."""
+    """A video for the model."""
 
 
 class UserInputFile(File, tag="user_input_file"):
@@ -218,20 +218,20 @@ class UserInputFile(File, tag="user_input_file"):
 
 
 UserInputBlock: TypeAlias = UserInputText | UserInputImage | UserInputAudio | UserInputVideo | UserInputFile | Opaque
-"""What may stand in a user message beside tool results, and inside a tool result."""
+"""A block that a user message may hold beside tool results, and a tool result inside."""
 
 
-# Tools: the program's own, the provider's, and those of MCP servers the provider talks to
+# Tools: the program's, the provider's, and those of MCP servers that the provider calls
 
 
-class _OfCall(Piece):
-    """A call or its result: the call's id and the tool's name."""
+class _CallPiece(Piece):
+    """A call or its result, with the call's id and the tool's name."""
 
     call_id: str = ""
     name: str = ""
 
 
-class FunctionToolCall(_OfCall, tag="function_tool_call"):
+class FunctionToolCall(_CallPiece, tag="function_tool_call"):
     """A call of one of the program's tools; `arguments` is JSON text.
 
     >>> FunctionToolCall("call_1", "search", '{"query": "pairing"}').name
@@ -241,7 +241,7 @@ class FunctionToolCall(_OfCall, tag="function_tool_call"):
     arguments: str = ""
 
 
-class FunctionToolResult(_OfCall, tag="function_tool_result"):
+class FunctionToolResult(_CallPiece, tag="function_tool_result"):
     """The result of one of the program's tools, in a user message.
 
     >>> FunctionToolResult("call_1", "search", [UserInputText("3 pages")]).content
@@ -252,26 +252,26 @@ class FunctionToolResult(_OfCall, tag="function_tool_result"):
     is_error: bool = False
 
 
-class ToolSearchResult(_OfCall, tag="tool_search_result"):
-    """The result of a call that searched for tools: those it found, which the model may now call."""
+class ToolSearchResult(_CallPiece, tag="tool_search_result"):
+    """The result of a tool search: the tools that it found, which the model may now call."""
 
     tools: Sequence[ToolInfo] = ()
 
 
-class ServerToolCall(_OfCall, tag="server_tool_call", kw_only=True):
-    """A tool the provider ran on its side; `arguments` is any JSON value."""
+class ServerToolCall(_CallPiece, tag="server_tool_call", kw_only=True):
+    """A call of a tool that the provider ran itself; `arguments` is any JSON value."""
 
     arguments: Any = None
 
 
-class ServerToolResult(_OfCall, tag="server_tool_result", kw_only=True):
-    """The result of a tool on the provider's side; `content` is any JSON value."""
+class ServerToolResult(_CallPiece, tag="server_tool_result", kw_only=True):
+    """The result of a tool that the provider ran itself; `content` is any JSON value."""
 
     content: Any = None
 
 
-class MCPToolCall(_OfCall, tag="mcp_tool_call", kw_only=True):
-    """A tool of an MCP server that the provider called; `arguments` is JSON text."""
+class MCPToolCall(_CallPiece, tag="mcp_tool_call", kw_only=True):
+    """A call of an MCP server's tool by the provider; `arguments` is JSON text."""
 
     arguments: str = ""
     server_label: str = ""
@@ -285,7 +285,7 @@ class MCPToolCallError(Value, kw_only=True):
     message: str = ""
 
 
-class MCPToolResult(_OfCall, tag="mcp_tool_result", kw_only=True):
+class MCPToolResult(_CallPiece, tag="mcp_tool_result", kw_only=True):
     """The result of an MCP server's tool: `content` as text, or the `error`."""
 
     content: str = ""
@@ -294,7 +294,7 @@ class MCPToolResult(_OfCall, tag="mcp_tool_result", kw_only=True):
 
 
 class MCPListToolsResult(Piece, tag="mcp_list_tools_result", kw_only=True):
-    """The tools of an MCP server, or the `error` of asking for them."""
+    """The tools of an MCP server, or the `error` from listing them."""
 
     server_label: str = ""
     tools: Sequence[ToolInfo] = ()
@@ -311,7 +311,7 @@ class MCPToolApprovalRequest(Piece, tag="mcp_tool_approval_request", kw_only=Tru
 
 
 class MCPToolApprovalResponse(Piece, tag="mcp_tool_approval_response", kw_only=True):
-    """The answer to such a request."""
+    """The answer to an `MCPToolApprovalRequest`."""
 
     approval_request_id: str = ""
     approve: bool = False

@@ -1,7 +1,7 @@
-"""`History`: the messages of a run as a value that grows at no cost.
+"""`History`: the messages of a run as a value that can be extended without a copy.
 
-Views of one append-only log. Each sees its own first `length` messages and never changes; the newest of them
-grows in place, an older one grows into a log of its own.
+Histories are views of one append-only log. Each shows its first `length` messages and never changes. Extending the
+longest one appends to the log; extending a shorter one makes a new log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class Log(list[M]):
-    """The messages behind histories, only ever added to.
+    """The append-only list of messages behind histories.
 
-    `memo` is where engines keep what they know of these messages, each under a key of its own: shared by all histories
-    on this log, left behind by those that part from it, never stored. `whole` is how far somebody has found the
-    messages in order.
+    `memo` is a cache for what other code knows about these messages, each under its own key. All histories on this log
+    share it; a new log starts without it, and it is never stored. `whole` is the number of first messages that are
+    known to be in order.
     """
 
     __slots__ = ("memo", "whole")
@@ -38,7 +38,7 @@ class Log(list[M]):
 
 
 class History(Sequence[M]):
-    """An immutable sequence of messages; what is added makes another history and copies nothing.
+    """An immutable sequence of messages; extending it makes another history without copying the messages.
 
     It equals any list or tuple of the same messages. `log` is shared between histories: read it, if at all,
     only up to `length`. Any thread may extend any history.
@@ -54,12 +54,12 @@ class History(Sequence[M]):
     __slots__ = ("length", "log")
 
     def __init__(self, messages: Iterable[M] = ()) -> None:
-        self.log: Log[M] = Log(_several(messages))
+        self.log: Log[M] = Log(_check_several(messages))
         self.length = len(self.log)
 
     @staticmethod
     def of(messages: Iterable[T]) -> "History[T]":
-        """Return `messages` as a history: itself if it is one.
+        """Return `messages` as a history; the same object if it is one.
 
         >>> History.of(["ask"])
         <History of 1 message>
@@ -67,7 +67,7 @@ class History(Sequence[M]):
         return messages if isinstance(messages, History) else History(messages)
 
     def append(self, message: M) -> "History[M]":
-        """Return a history with `message` behind these.
+        """Return a history with `message` at the end.
 
         >>> History(["ask"]).append("answer")[-1]
         'answer'
@@ -76,27 +76,27 @@ class History(Sequence[M]):
         if len(log) == length:
             log.append(message)
             if log[length] is message:  # no other thread was faster
-                return _view(log, length + 1)
+                return _make_view(log, length + 1)
         return self.extend((message,))
 
     def extend(self, messages: Iterable[M]) -> "History[M]":
-        """Return a history with `messages` behind these.
+        """Return a history with `messages` at the end.
 
         >>> len(History(["ask"]).extend(["answer", "thanks"]))
         3
         """
         kind, log, length = messages.__class__, self.log, self.length
-        new: Any = messages if kind is list or kind is tuple else list(_several(messages))
+        new: Any = messages if kind is list or kind is tuple else list(_check_several(messages))
         if len(log) == length:
             log.extend(new)
             if not all(map(is_, log[length:], new)):  # another thread was faster
                 log = Log([*log[:length], *new])
         else:
             log = Log([*log[:length], *new])
-        return _view(log, length + len(new))
+        return _make_view(log, length + len(new))
 
     def follows(self, other: Sequence[M]) -> bool:
-        """Tell whether this history grew out of `other`, or is it: the same log, and at least as long.
+        """Return whether this history extends `other` or equals it: it has the same log, and is at least as long.
 
         >>> first = History(["ask"])
         >>> first.append("answer").follows(first), History(["ask"]).follows(first)
@@ -152,7 +152,7 @@ class History(Sequence[M]):
 _new: Any = object.__new__
 
 
-def _view(log: Log[M], length: int) -> History[M]:
+def _make_view(log: Log[M], length: int) -> History[M]:
     made: History[M] = _new(History)
     made.log, made.length = log, length
     return made
@@ -162,8 +162,8 @@ def _is_sequence(thing: object) -> bool:
     return isinstance(thing, Sequence) and not isinstance(thing, str | bytes)
 
 
-def _several(messages: Iterable[M]) -> Iterable[M]:
-    """Return `messages`; refuse one message, or a text, where several are wanted."""
+def _check_several(messages: Iterable[M]) -> Iterable[M]:
+    """Return `messages`; raise `InputError` for a single message, or for a text."""
     if isinstance(messages, str | bytes | Mapping | Struct) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"expected a list of messages, found one {type(messages).__name__}")  # pyright: ignore[reportUnknownArgumentType]
     return messages

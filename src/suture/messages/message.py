@@ -1,6 +1,6 @@
-"""The two message types, `Message` and `AgenticMessage`; the pieces they are streamed in; what tools take and give.
+"""The message types `Message` and `AgenticMessage`, the pieces of streamed replies, and the values of tools.
 
-A message is not checked for sense beyond its types: a history may be broken, and repairing it is not this room's work.
+Only the types of a message's fields are checked: a history may be broken, and is repaired elsewhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ from suture.messages.blocks import (
 from suture.messages.values import EMPTY, ResponseMeta, TokenUsage, Value
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
-"""Who speaks in a `Message`."""
+"""The roles of a `Message`."""
 
 AgenticRole: TypeAlias = Literal["system", "user", "assistant"]
-"""Who speaks in an `AgenticMessage`; tool results are blocks of user messages."""
+"""The roles of an `AgenticMessage`, whose tool results are blocks of user messages."""
 
 
 class ToolCall(Streamed):
@@ -39,15 +39,15 @@ class ToolCall(Streamed):
     type: str = "function"
 
 
-class _Turn(Value, tag_field="kind", kw_only=True):
-    """What both message types carry."""
+class _CommonFields(Value, tag_field="kind", kw_only=True):
+    """The fields that both message types have."""
 
     response_meta: ResponseMeta | None = None
     extra: Mapping[str, Any] = EMPTY
 
 
-class _ChatTurn(_Turn, kw_only=True):
-    """The fields of a `Message` that are given by keyword."""
+class _KeywordFields(_CommonFields, kw_only=True):
+    """The fields of a `Message` that only keywords can set."""
 
     user_input_multi_content: Sequence[Part] = ()
     assistant_gen_multi_content: Sequence[Part] = ()
@@ -59,12 +59,12 @@ class _ChatTurn(_Turn, kw_only=True):
     reasoning_content: str = ""
 
 
-class Message(_ChatTurn, tag="message"):
-    """A message of the chat shape: a role, a text, and what else that role may carry.
+class Message(_KeywordFields, tag="message"):
+    """A chat message: a role, a text, and the other fields that this role may have.
 
     Multimodal input is in `user_input_multi_content` (of user and tool messages), multimodal output in
     `assistant_gen_multi_content`. An assistant message carries `tool_calls`; a tool message answers the call
-    `tool_call_id`. Lists become tuples and mappings read-only. To change a message, make another with
+    `tool_call_id`. Lists become tuples, and mappings become read-only. To change a message, make another with
     `msgspec.structs.replace`.
 
     >>> Message.assistant(tool_calls=[ToolCall("call_1", "search")]).tool_calls[0].id
@@ -91,7 +91,7 @@ class Message(_ChatTurn, tag="message"):
 
     @classmethod
     def user(cls, content: str | Sequence[Part]) -> Self:
-        """Return a user message of a text, or of parts.
+        """Return a user message with a text, or with parts.
 
         >>> Message.user("hello")
         Message(role='user', content='hello')
@@ -129,10 +129,10 @@ class Message(_ChatTurn, tag="message"):
         )
 
 
-class AgenticMessage(_Turn, tag="agentic"):
-    """A message made of content blocks, for providers with server-side tools and reasoning.
+class AgenticMessage(_CommonFields, tag="agentic"):
+    """A message made of content blocks, for providers with reasoning and tools that they run themselves.
 
-    There is no tool role: a tool's result is a block of a user message.
+    There is no tool role: a tool's result is a block in a user message.
 
     >>> from suture.messages import AgenticMessage, FunctionToolCall
     >>> AgenticMessage.assistant([FunctionToolCall("call_1", "search")]).content_blocks[0].call_id
@@ -155,7 +155,7 @@ class AgenticMessage(_Turn, tag="agentic"):
 
     @classmethod
     def user(cls, content: str | Sequence[ContentBlock]) -> Self:
-        """Return a user message of a text, or of blocks.
+        """Return a user message with a text, or with blocks.
 
         >>> AgenticMessage.user("hello").content_blocks
         (UserInputText(text='hello'),)
@@ -165,7 +165,7 @@ class AgenticMessage(_Turn, tag="agentic"):
 
     @classmethod
     def assistant(cls, content: str | Sequence[ContentBlock]) -> Self:
-        """Return an assistant message of a text, or of blocks.
+        """Return an assistant message with a text, or with blocks.
 
         >>> AgenticMessage.assistant("done").content_blocks
         (AssistantGenText(text='done'),)
@@ -191,7 +191,7 @@ AnyMessage: TypeAlias = Message | AgenticMessage
 """A message of either native type."""
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # checkers bring it along; a default is plain Python from 3.13 on
+    from typing_extensions import TypeVar  # type checkers bring it; before Python 3.13 `typing` has no default
 
     M = TypeVar("M", default=Any)
     NativeM = TypeVar("NativeM", default=Message)
@@ -199,16 +199,16 @@ else:
     from typing import TypeVar
 
     M = TypeVar("M")
-    """The type of a message wherever any will do; left out it is `Any`, so `RunResult` alone is a type, too."""
+    """The type of any message; its default is `Any`, so that `RunResult` alone is a type, too."""
     NativeM = TypeVar("NativeM")
-    """The type of a message of Suture's own; left out it is `Message`."""
+    """The type of a native message; its default is `Message`."""
 
 
 class Delta(Value):
     """One piece of a streamed reply, on any wire.
 
     Pieces of `text` and of `reasoning` are joined in order. The pieces of one call share its `call_index`: its
-    id and name come with the first, `arguments` are joined. `usage`, where it comes, counts the whole reply.
+    id and name come with the first, `arguments` are joined. `usage`, if it comes, counts the whole reply.
 
     >>> Delta("Let me ")
     Delta(text='Let me ')
@@ -231,7 +231,7 @@ class Delta(Value):
 
 
 class ToolArgument(Value):
-    """The arguments of a call as the model wrote them: JSON text, not parsed, perhaps not even valid.
+    """The arguments of a call as the model wrote them: JSON text that is not parsed, and may not be valid.
 
     >>> ToolArgument('{"query": "pairing"}').text
     '{"query": "pairing"}'
@@ -245,7 +245,7 @@ class ToolArgument(Value):
 
 
 class ToolContext(Value):
-    """Which call a tool is running for: the tool's name and the call's id.
+    """The call that a tool runs for: the tool's name and the call's id.
 
     >>> ToolContext("search", "call_1").call_id
     'call_1'
@@ -280,7 +280,7 @@ class ToolResult(Value):
 
     @property
     def text(self) -> str:
-        r"""Its texts, one below the other.
+        r"""Its texts, joined by line breaks.
 
         >>> ToolResult([TextPart("two"), TextPart("lines")]).text
         'two\nlines'

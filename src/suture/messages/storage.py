@@ -1,12 +1,12 @@
-"""Messages to bytes and back: JSON and MessagePack, the same envelope, nothing lost.
+"""Stores messages as JSON or MessagePack, in the same envelope and without loss.
 
 ``{"schema": 1, "messages": [{"kind": "message", ...}, {"kind": "agentic", ...}]}``
 
-What cannot come back as it was is refused when it is written, and whatever was read can be written again. Field names
-are part of the format: to change what a stored field means, raise `SCHEMA_VERSION`.
+What could not be read back unchanged is refused when it is written, and whatever was read can be written again. Field
+names are part of the format: to change what a stored field means, raise `SCHEMA_VERSION`.
 
-A piece of unknown type is stored as itself. In memory it is an `Opaque`, which msgspec tags with a name of its own; so
-a message that holds one is rewritten as plain data, before it becomes structs and after it was structs.
+A piece of unknown type is stored as it is. In memory it is an `Opaque`, to which msgspec gives a tag; so the plain data
+of a message that holds one are rewritten, before msgspec reads them and after it has written them.
 """
 
 import re
@@ -23,23 +23,23 @@ from suture.messages.message import AgenticMessage, AnyMessage, Message
 from suture.messages.values import JSON_INTEGERS, check_plain
 
 SCHEMA_VERSION = 1
-"""The version of the stored form that this release writes and reads."""
+"""The version of the stored format that this release writes and reads."""
 
 _Bytes: TypeAlias = bytes | bytearray | memoryview
 _KINDS: dict[str, type[AnyMessage]] = {"message": Message, "agentic": AgenticMessage}
-_PLACE = r"(?s)(?P<reason>.*) - at `(?:key in )?\$\.?(?P<path>.*)`"
+_ERROR = r"(?s)(?P<reason>.*) - at `(?:key in )?\$\.?(?P<path>.*)`"
 _UNREADABLE = (DecodeError, UnicodeError, RecursionError)
 
 
 class _Envelope(Struct):
-    """The stored form; the messages stay raw until the version is known to be ours."""
+    """The stored envelope; its messages stay raw until the version was checked."""
 
     schema: int
     messages: Raw = Raw()
 
 
 class _Format:
-    """One encoding: how it reads and writes, and which integers it can hold."""
+    """One encoding: its reader and writer, and the range of its integers."""
 
     def __init__(self, module: Any, integers: tuple[int, int]) -> None:
         self.encode: Callable[[Any], bytes] = module.Encoder().encode
@@ -50,7 +50,7 @@ class _Format:
 
     @cached_property
     def read(self) -> Callable[[Any], AnyMessage]:
-        """Read a message; what knows all classes of messages is made when there is one to read."""
+        """The decoder of one message, which is made on first use because it must know all classes of messages."""
         return self._module.Decoder(AnyMessage).decode
 
 
@@ -59,11 +59,10 @@ _MSGPACK = _Format(msgspec.msgpack, (-(2**63), 2**64 - 1))
 
 
 def to_json(messages: Iterable[AnyMessage]) -> bytes:
-    """Return `messages`, of both types if need be, as JSON.
+    """Return `messages`, which may be of both types, as JSON.
 
-    Raises `InputError` for what JSON cannot give back as it was: NaN, a lone surrogate, a key that is no
-    string, an object in `extra`, a cycle, more than 200 levels. A tuple in `extra` is an array and comes back
-    as a list.
+    Raises `InputError` for what JSON cannot restore: NaN, a lone surrogate, a key that is not a string, an object
+    in `extra`, a cycle, more than 200 levels. A tuple in `extra` is written as an array, and comes back as a list.
 
     >>> from suture.messages import Message, from_json, to_json
     >>> to_json([Message.user("hi")])
@@ -75,7 +74,7 @@ def to_json(messages: Iterable[AnyMessage]) -> bytes:
 
 
 def from_json(data: _Bytes | str) -> list[AnyMessage]:
-    """Return the messages stored in `data`: what `to_json` wrote, or a bare array of messages.
+    """Return the messages in `data`, which is the output of `to_json` or a bare array of messages.
 
     A message without `kind` is an `AgenticMessage` if it has `content_blocks`, else a `Message`. Raises
     `SchemaVersionError` for another version's envelope, `InputError` for anything malformed.
@@ -87,7 +86,7 @@ def from_json(data: _Bytes | str) -> list[AnyMessage]:
 
 
 def to_msgpack(messages: Iterable[AnyMessage]) -> bytes:
-    """Return `messages` as MessagePack; as `to_json`, and integers must fit into 64 bits.
+    """Return `messages` as MessagePack; like `to_json`, but integers must fit into 64 bits.
 
     >>> from suture.messages import Message, from_msgpack, to_msgpack
     >>> from_msgpack(to_msgpack([Message.user("hi")]))
@@ -97,22 +96,22 @@ def to_msgpack(messages: Iterable[AnyMessage]) -> bytes:
 
 
 def from_msgpack(data: _Bytes) -> list[AnyMessage]:
-    """Return the messages stored in `data`: what `to_msgpack` wrote, or a bare array; as `from_json`."""
+    """Return the messages in `data`, which is the output of `to_msgpack` or a bare array; like `from_json`."""
     return _read(_MSGPACK, data)
 
 
 def message_to_dict(message: AnyMessage, *, index: int | None = None) -> dict[str, Any]:
-    """Return `message` as it stands in JSON: plain dicts and lists, fields at their default left out.
+    """Return `message` as its JSON form in plain dicts and lists, without fields that have their default.
 
     >>> from suture.messages import Message, message_to_dict
     >>> message_to_dict(Message.user("hi"))
     {'kind': 'message', 'role': 'user', 'content': 'hi'}
     """
-    return _JSON.read_plain(_JSON.encode(_stored(_JSON, message, index)))
+    return _JSON.read_plain(_JSON.encode(_prepare(_JSON, message, index)))
 
 
 def message_from_dict(mapping: Mapping[str, Any], *, index: int | None = None) -> AnyMessage:
-    """Return the message that `mapping` describes, or say what is wrong with it and where.
+    """Return the message in `mapping`; raise `InputError` that says what is wrong and where.
 
     Without `kind` it is an `AgenticMessage` if it has `content_blocks`, else a `Message`. `index` is only for
     the error.
@@ -127,7 +126,7 @@ def message_from_dict(mapping: Mapping[str, Any], *, index: int | None = None) -
         found = repr(kind[:40]) if isinstance(kind, str) else type(kind).__name__
         raise InputError(f"a message is a 'message' or 'agentic', not {found}", index=index, path="kind")
     try:
-        message = msgspec.convert(_enclose(mapping), _KINDS[kind])
+        message = msgspec.convert(_wrap_unknown(mapping), _KINDS[kind])
     except ValidationError as error:
         _reraise(error, index)
     check_plain(message, index=index)
@@ -137,15 +136,15 @@ def message_from_dict(mapping: Mapping[str, Any], *, index: int | None = None) -
 def _write(form: _Format, messages: Iterable[AnyMessage]) -> bytes:
     if isinstance(messages, Message | AgenticMessage):
         raise InputError(f"expected a list of messages, found one {type(messages).__name__}")
-    stored = [_stored(form, message, index) for index, message in enumerate(messages)]
+    stored = [_prepare(form, message, index) for index, message in enumerate(messages)]
     return form.encode({"schema": SCHEMA_VERSION, "messages": stored})
 
 
-def _stored(form: _Format, message: AnyMessage, index: int | None) -> AnyMessage | dict[str, Any]:
+def _prepare(form: _Format, message: AnyMessage, index: int | None) -> AnyMessage | dict[str, Any]:
     if not isinstance(message, Message | AgenticMessage):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"expected a Message or AgenticMessage, found {type(message).__name__}", index=index)
     check_plain(message, index=index, integers=form.integers)
-    return _disclose(message, index) if _holds_opaque(message) else message
+    return _unwrap_unknown(message, index) if _holds_opaque(message) else message
 
 
 def _read(form: _Format, data: _Bytes | str) -> list[AnyMessage]:
@@ -172,7 +171,7 @@ def _read_one(form: _Format, raw: Raw, index: int) -> AnyMessage:
         try:
             message = form.read(raw)
         except ValidationError:
-            # Without a kind, with a piece of unknown type, or wrong: the slow way tells these apart.
+            # It has no kind, has a piece of unknown type, or is wrong: the slow way finds out which.
             return message_from_dict(form.read_plain(raw), index=index)
     except _UNREADABLE as error:
         _reraise(error, index)
@@ -183,14 +182,14 @@ def _read_one(form: _Format, raw: Raw, index: int) -> AnyMessage:
 def _reraise(error: Exception, index: int | None) -> NoReturn:
     if isinstance(error, RecursionError):
         raise InputError("nested too deeply", index=index) from error
-    found = re.fullmatch(_PLACE, str(error))
+    found = re.fullmatch(_ERROR, str(error))
     reason, path = (found["reason"], found["path"]) if found else (str(error), "")
     raise InputError(reason, index=index, path=path) from error
 
 
 # Pieces of unknown type
 
-# Takes a piece, the tags known where it stands, and its path.
+# Takes a piece, the tags that are known at its place, and its path.
 _Change: TypeAlias = Callable[[Any, frozenset[str], str], Any]
 
 
@@ -216,8 +215,8 @@ def _holds_opaque(message: AnyMessage) -> bool:
     return Opaque in map(type, (*message.user_input_multi_content, *message.assistant_gen_multi_content))
 
 
-def _enclose(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stored message with each piece of unknown type made the data of an `Opaque`."""
+def _wrap_unknown(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a stored message with each piece of unknown type wrapped as an `Opaque`."""
 
     def change(piece: Any, known: frozenset[str], path: str) -> Any:
         del path
@@ -227,8 +226,8 @@ def _enclose(mapping: Mapping[str, Any]) -> dict[str, Any]:
     return _rewrite(mapping, _KNOWN, change)
 
 
-def _disclose(message: AnyMessage, index: int | None) -> dict[str, Any]:
-    """Return `message` as plain data, with each `Opaque` replaced by what it holds."""
+def _unwrap_unknown(message: AnyMessage, index: int | None) -> dict[str, Any]:
+    """Return `message` as plain data, with each `Opaque` replaced by its data."""
 
     def change(piece: Any, known: frozenset[str], path: str) -> Any:
         if piece["type"] != OPAQUE:
@@ -245,7 +244,7 @@ def _disclose(message: AnyMessage, index: int | None) -> dict[str, Any]:
 def _rewrite(
     stored: Mapping[str, Any], fields: Mapping[str, frozenset[str]], change: _Change, path: str = ""
 ) -> dict[str, Any]:
-    """Return `stored` with each piece in `fields` changed, the content of a tool's result first."""
+    """Return `stored` with `change` applied to each piece in `fields`, and first to the content of tool results."""
     rewritten = dict(stored)
     for field, known in fields.items():
         pieces = stored.get(field)

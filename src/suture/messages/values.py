@@ -1,8 +1,8 @@
-"""Values: frozen and checked when they are made, with read-only maps in them; and what JSON can carry.
+"""Frozen values, which check their fields when they are made, and a check of what JSON can hold.
 
-msgspec checks types when it decodes but not when Python code constructs. `Value` closes that gap from the annotations
-themselves, so a struct declares its fields and nothing else. `check_plain` does not trust encoders: they write NaN as
-null, integer keys as strings and bytes as base64, and say nothing.
+msgspec checks types when it decodes, but not when Python code makes a struct. `Value` does that from the annotations,
+so a struct only declares its fields. `check_plain` does not rely on encoders: without an error they write NaN as null,
+integer keys as strings and bytes as base64.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from suture.errors import InputError
 
 
 class FrozenMap(dict[str, Any]):
-    """A read-only dict; copy it into a plain one to change it. What it holds is the caller's and stays as it is.
+    """A read-only dict; copy it into a plain dict to change it. The values in it stay the caller's, and unchanged.
 
     >>> extra = FrozenMap({"origin": "cache"})
     >>> extra == {"origin": "cache"}
@@ -52,15 +52,14 @@ class FrozenMap(dict[str, Any]):
 
 
 EMPTY: Mapping[str, Any] = FrozenMap()
-"""The one empty map: every value without `extra` shares it, and encoders leave it out by identity."""
+"""The only empty map: every value without `extra` shares it, and encoders leave it out because it is identical."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, forbid_unknown_fields=True):
-    """A frozen struct whose fields are coerced (list to tuple, mapping to `FrozenMap`) or refused.
+    """A frozen struct that converts its fields (list to tuple, mapping to `FrozenMap`) or refuses them.
 
-    To change one, make another with `msgspec.structs.replace`. A field that is not known is refused when reading,
-    never dropped.
+    To change one, make another with `msgspec.structs.replace`. An unknown field is refused when reading, never dropped.
     """
 
     def __post_init__(self) -> None:
@@ -77,8 +76,8 @@ class Value(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, fo
                 force_setattr(self, name, admitted)
 
 
-# How one field is checked: its exact type passes at once, a function judges the rest; and its name. Of a class: the
-# defaults of its fields, which pass at once, and these rules.
+# How one field is checked: a type that passes at once, a function for any other value, and the field's name. For a
+# class: the defaults of its fields, which pass at once, and these rules.
 _Rule: TypeAlias = tuple[type | None, Callable[[Any], Any], str]
 _Checks: TypeAlias = tuple[tuple[Any, ...], tuple[_Rule, ...]]
 
@@ -93,12 +92,12 @@ _NAMES: dict[Any, str] = {
 
 
 def _learn(kind: type[Value]) -> _Checks:
-    """Work out the defaults and the rules of a class, once."""
+    """Derive the defaults and the rules of a class, and remember them."""
     rules: list[_Rule] = []
     for info in fields(kind):
         hint: Any = info.type
         if get_origin(hint) in (Union, UnionType):
-            # In a single field the only union is "or None", and None is then the default that passes at once.
+            # The only union of a single field is "or None", and that `None` is the default, which passes at once.
             (hint,) = (choice for choice in get_args(hint) if choice is not NoneType)
         origin, inside = get_origin(hint) or hint, get_args(hint)
         if origin in (tuple, Sequence):
@@ -111,17 +110,17 @@ def _learn(kind: type[Value]) -> _Checks:
 
 
 class _Field(Struct, frozen=True):
-    """A field of a class, and what may be put there."""
+    """A field of a class, and the values that it accepts."""
 
     owner: str
     name: str
     default: Any
     kind: Any
     inside: tuple[Any, ...]
-    """What may stand in a sequence, or the texts to choose from."""
+    """The types allowed in a sequence, or the texts of a `Literal`."""
 
     def admit(self, value: Any) -> Any:
-        """Return what is to be kept of a value that is put there, or refuse it."""
+        """Return the value to store for `value`, or raise `InputError`."""
         kind = self.kind
         if kind is Sequence:
             if type(value) is not tuple and (not isinstance(value, Sequence) or isinstance(value, str | bytes)):
@@ -141,8 +140,8 @@ class _Field(Struct, frozen=True):
                 return str.__str__(value)
             self._refuse("one of " + ", ".join(map(repr, self.inside)), value)
         if kind is str and isinstance(value, str):
-            # Encoders know only str itself, so a subclass (an enum member, say) is kept as the text it is, and they
-            # leave out a default by identity: for equal values to be equal bytes, an equal text is it.
+            # Encoders know only `str` itself, so a subclass, such as an enum member, becomes a plain text. They leave
+            # out only the very default object, so an equal text becomes that: equal values must give equal bytes.
             return self.default if value == self.default else str.__str__(value)
         if kind is float and type(value) is int:
             return float(value)
@@ -154,24 +153,24 @@ class _Field(Struct, frozen=True):
         return " or ".join(kind.__name__ for kind in self.inside[:3]) + (" or …" if len(self.inside) > 3 else "")
 
     def _refuse(self, wanted: str, value: Any, place: str = "") -> NoReturn:
-        told = self.kind is Literal and isinstance(value, str)
-        found = repr(value[:40]) if told else type(value).__name__
+        is_text = self.kind is Literal and isinstance(value, str)
+        found = repr(value[:40]) if is_text else type(value).__name__
         raise InputError(f"{self.owner} takes {wanted} here, not {found}", path=self.name + place)
 
 
 def _fits(value: Any, kinds: tuple[type, ...]) -> bool:
-    # Of the plain types only the exact one is encoded as it is: True is not an integer here.
+    # Only the exact plain types are encoded as they are: `True` is not an integer here.
     return type(value) in kinds or (isinstance(value, kinds) and not any(kind in _NAMES for kind in kinds))
 
 
-# What a provider says about a reply beside the reply itself
+# Metadata of a reply
 
 
 class TokenUsage(Value, kw_only=True):
-    """How many tokens a reply cost.
+    """The number of tokens that a reply cost.
 
-    `prompt_tokens` counts all input; `cached_tokens` of it were read from the prompt cache, and `cache_write_tokens`
-    written to it. `completion_tokens` counts all output; `reasoning_tokens` of it are thought.
+    `prompt_tokens` counts all input; `cached_tokens` of it were read from the prompt cache, `cache_write_tokens` were
+    written to it. `completion_tokens` counts all output; `reasoning_tokens` of it are thoughts.
 
     >>> TokenUsage(prompt_tokens=900, completion_tokens=40, total_tokens=940, cached_tokens=800)
     TokenUsage(prompt_tokens=900, completion_tokens=40, total_tokens=940, cached_tokens=800)
@@ -186,7 +185,7 @@ class TokenUsage(Value, kw_only=True):
 
 
 class TopLogProb(Value):
-    """A token that could have stood here, its log probability, and its UTF-8 bytes where they are known."""
+    """A possible token, its log probability, and its UTF-8 bytes if they are known."""
 
     token: str
     logprob: float
@@ -200,7 +199,7 @@ class LogProb(TopLogProb):
 
 
 class ResponseMeta(Value, kw_only=True):
-    """Why a reply ended, what it cost, how likely its tokens were; `extension` is one provider's own data.
+    """Why a reply ended, what it cost, and its log probabilities; `extension` holds the provider's other data.
 
     >>> ResponseMeta(finish_reason="stop", extension={"service_tier": "flex"}).extension["service_tier"]
     'flex'
@@ -212,13 +211,13 @@ class ResponseMeta(Value, kw_only=True):
     extension: Mapping[str, Any] = EMPTY
 
 
-# What JSON can carry
+# What JSON can hold
 
 MAX_DEPTH = 200
-"""How many containers may stand inside one another."""
+"""How deep containers may be nested."""
 
 JSON_INTEGERS = (1 - 10**4300, 10**4300 - 1)
-"""The smallest and largest integer that Python reads back from decimal digits."""
+"""The smallest and the largest integer that Python reads from decimal digits."""
 
 _CONTAINERS: Any = (dict, list, tuple, Struct)
 _HARMLESS = frozenset((bool, NoneType))
@@ -232,12 +231,12 @@ def check_plain(
     foreign: bool = False,
     integers: tuple[int, int] | None = None,
 ) -> None:
-    """Raise `InputError` where `value` holds something that JSON cannot carry.
+    """Raise `InputError` if `value` holds something that JSON cannot hold.
 
     Refused are NaN and infinities, lone surrogates, keys that are not strings, integers outside `integers` (by default,
     of over 4300 digits), cycles, more than 200 levels, and any other kind of object. A tuple counts as an array. With
-    `foreign` set, objects of unknown kinds (bytes, an SDK's classes) are passed over instead. `index` and `path` say
-    where `value` stands; the error adds the rest of the way.
+    `foreign` set, objects of unknown types (bytes, an SDK's classes) are ignored instead. `index` and `path` say where
+    `value` is; the error adds the rest of the path.
 
     >>> check_plain({"scores": [0.5, 1]})
     >>> check_plain({"scores": [0.5, float("nan")]}, index=3, path="extra")
@@ -255,7 +254,7 @@ def check_plain(
 
 
 class _Rules(Struct, frozen=True):
-    """What is asked of keys and leaves."""
+    """What is demanded of keys and leaves."""
 
     least: int
     most: int
@@ -285,7 +284,7 @@ _PLAIN = _Rules(*JSON_INTEGERS)
 
 
 def _find_within(container: Any, rules: _Rules, depth: int, looked: dict[int, int]) -> tuple[str, str]:
-    """Return what is wrong within a container, and the way there; `looked` is how deep each one stood, 0 while open."""
+    """Return what is wrong in a container, and the path there; `looked` has the depth of each one, 0 while open."""
     identity = id(container)
     known = looked.get(identity, -1)
     if known == 0:
@@ -317,7 +316,7 @@ def _find_within(container: Any, rules: _Rules, depth: int, looked: dict[int, in
 
 
 def _step(container: Any, child: object) -> str:
-    """Return the key of a child, as a path has it. Only an error asks for it, so it is looked up here."""
+    """Return the key of a child in the form of a path; it is searched only for an error."""
     entries: Any = asdict(container) if isinstance(container, Struct) else container
     pairs = cast("dict[str, Any]", entries).items() if isinstance(entries, dict) else enumerate(entries)
     key = next((key for key, each in pairs if each is child), "?")
@@ -327,7 +326,7 @@ def _step(container: Any, child: object) -> str:
 
 
 def is_sendable(text: str) -> bool:
-    """Tell whether `text` can be written as UTF-8: it holds no half of a surrogate pair."""
+    """Return whether `text` can be written as UTF-8, which half a surrogate pair cannot."""
     try:
         text.encode("utf-16")  # refuses the same texts as UTF-8 does, in half the time
     except UnicodeEncodeError:

@@ -65,7 +65,7 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> object:  # an agent without a reduction does not load one
+def __getattr__(name: str) -> object:  # an agent without a reduction does not import it
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

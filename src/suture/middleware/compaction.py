@@ -1,4 +1,4 @@
-"""`Compaction`: what is sent never exceeds the limit, whatever the history holds and whatever a summariser does."""
+"""`Compaction`: no request exceeds the limit, whatever is in the history and whatever a summariser does."""
 
 import asyncio
 import dataclasses
@@ -28,26 +28,26 @@ from suture.tools import RunContext, Tool
 from suture.wires import Wire, get_chat_wire
 
 _SHARE = 0.8
-"""How much of a model's window a request may take up: the rest is for its reply, and for what was counted wrong."""
+"""The share of a model's window for a request: the rest is for the reply, and for errors in counting."""
 _LIMIT = "suture.context_limit"
-"""The value of a run that says how many tokens its model takes, as its provider said."""
+"""The key of the run's value that says how many tokens its model takes, as its provider said."""
 _SUMMARIES = "suture.summaries"
-"""The value of a run that holds what its last compaction was told by the summariser, by the digest of the question."""
+"""The key of the run's value with the summariser's answers in its last compaction, by the digest of the prompt."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
-    """Keeps a request below a limit, before each model turn and when a provider says that it is too long.
+    """Keeps requests below a limit, before each model turn and when a provider refuses one as too long.
 
-    A ladder, measured again after each rung and left at `target_tokens`: old tool results are cleared, old thinking is
-    dropped, the oldest rounds are summarised, or told in a digest where no model can, and the largest blocks are cut.
-    What a user said stays, or is saved with a path that the model can read. Where even that is not enough,
-    `ContextOverflowError` names the one thing that is too large.
+    It counts again after each step, and stops at `target_tokens`: it clears old tool results, drops old thinking,
+    summarises the oldest rounds (or makes a digest if no model can) and cuts the largest blocks. What a user said
+    stays, or is saved under a path that the model can read. If even that is not enough, `ContextOverflowError` names
+    the one thing that is too large.
 
     Args:
-        max_tokens: how many tokens a request may have; 80 % of the model's window if not given and that is known.
-        target_tokens: how many it should have after a compaction; 60 % of the limit.
-        summarizer: a model of any size, or a function of the prompt, plain or async; the agent's own model if none.
+        max_tokens: how many tokens a request may have; by default 80 % of the model's window, if that is known.
+        target_tokens: how many it should have after a compaction; by default 60 % of the limit.
+        summarizer: a model of any size, or a function of the prompt, plain or async; by default the agent's own model.
 
     >>> Compaction(max_tokens=100_000).keep_recent_rounds
     2
@@ -58,13 +58,13 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     summarizer: kernel.Model[Any] | Callable[[str], str | Awaitable[str]] | None = None
     _: KW_ONLY
     keep_recent_rounds: int = 2
-    """How many of the model's latest turns stay as they are, if they can."""
+    """How many of the model's latest turns stay unchanged, if possible."""
     keep_user_tokens: int = 20_000
     """How many tokens of the user's words stay verbatim, at most a third of the target; the rest is saved."""
     token_counter: Counter | WholeCounter = field(default_factory=UsageCounter)
-    """By default the provider's own count, plus an estimate."""
+    """By default the provider's own count plus an estimate."""
     backend: Writer | None = None
-    """Where things are saved; by default in the run's own state."""
+    """Where content is saved; by default in the run's session."""
     instruction: str | None = None
     """The prompt for the summariser, instead of the built-in one."""
     read_file_tool_name: str = "read_file"
@@ -72,11 +72,11 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     summarizer_timeout: float = 120.0
     """How many seconds one answer of the summariser may take."""
     outside: Outside = field(default_factory=Outside, init=False)
-    """Stands for the run where there is none: guests are not run by our agent."""
+    """Stands for the run if there is none, as in guests, whose agents are not ours."""
 
     def __post_init__(self) -> None:
         check_sizes(self.max_tokens, self.target_tokens, self.keep_recent_rounds, self.keep_user_tokens)
-        is_incremental(self.token_counter)  # raises for what is no counter
+        is_incremental(self.token_counter)  # raises if it is not a counter
         if self.backend is not None and not callable(getattr(self.backend, "write", None)):
             raise ConfigError(f"a backend has write(path, content); {type(self.backend).__name__} has none")
         if self.summarizer is not None and not callable(getattr(self.summarizer, "stream", self.summarizer)):
@@ -99,7 +99,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
         return self._record_of(self._settings, self._backend, "compaction")
 
     def _backend(self, name: str = "") -> Writer:
-        """Return where things are saved."""
+        """Return the backend in which content is saved."""
         del name
         if self.backend is not None:
             return self.backend
@@ -112,7 +112,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     # The tools that read what was saved
 
     def before_agent(self, context: kernel.ChatModelAgentContext[Any], /) -> kernel.ChatModelAgentContext[Any]:
-        """Add the tools that read what was saved, but none whose name is taken."""
+        """Add the tools that read saved content, except those whose names are taken."""
         names = {tool.name for tool in context.tools}
         if self._reads:
             self._run().cache[self, "reader"] = self._reader(names)
@@ -120,7 +120,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
         return replace(context, tools=(*context.tools, *new)) if new else context
 
     def added_tools(self, taken: Collection[str]) -> tuple[Tool[..., Any], ...]:
-        """Return the tools that an agent gets whose own have these names."""
+        """Return the tools that an agent gets if its own have the names in `taken`."""
         name = self._reader(taken)
         if not self._reads or name in taken:
             return ()
@@ -135,10 +135,10 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
 
     # Before the model
 
-    def before_model_rewrite_state(  # not async: most turns need nothing, and pay for nothing
+    def before_model_rewrite_state(  # not async: most turns need no compaction, and should not pay for a coroutine
         self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
     ) -> kernel.ChatModelAgentState[Any] | Awaitable[kernel.ChatModelAgentState[Any] | None] | None:
-        """Count; compact the history only if there is too much of it."""
+        """Count the tokens, and compact the history if there are too many."""
         run = self._run()
         limit = self._limit(run)
         if limit is None:
@@ -160,9 +160,9 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     async def _count_whole(
         self, state: kernel.ChatModelAgentState[Any], context: kernel.ModelContext, limit: int
     ) -> kernel.ChatModelAgentState[Any] | None:
-        """Count with a function of the whole history; compact as often as it says that there is too much."""
+        """Count with a function of the whole history, and compact until it is satisfied."""
         before = state
-        for share in (64, 48, 36, 27, 0):  # nothing fits into 0: the last one names what is too large
+        for share in (64, 48, 36, 27, 0):  # nothing fits into 0, so the last attempt raises and names what is too large
             counter: Any = self.token_counter
             tokens = check_count(counter, await settle(counter(state.messages, state.tool_infos)))
             tokens += CharacterCounter().count_text(context.instruction)
@@ -184,17 +184,17 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     async def shorten(
         self, state: kernel.ChatModelAgentState[Any], context: kernel.ModelContext, error: ContextLengthError
     ) -> kernel.ChatModelAgentState[Any] | None:
-        """Compact a history that a provider refused as too long: to 80 % of what it takes, and strictly smaller."""
+        """Compact a history that a provider refused as too long, to 80 % of what it takes, and strictly smaller."""
         run, estimate = self._run(), max(1, self._estimate(state, context))
         window = error.limit or getattr(getattr(run, "model", None), "context_window", None)
         if error.limit:
             run.values[_LIMIT] = error.limit
-        real = max(error.tokens or 0, window or 0, estimate)  # it was too long: so many tokens, at least
+        real = max(error.tokens or 0, window or 0, estimate)  # it was too long, so it has at least this many tokens
         limit = int(_SHARE * min(window or real // 2, real))
         return await self.compact(state, context, limit, real)
 
     def _estimate(self, state: kernel.ChatModelAgentState[Any], context: kernel.ModelContext) -> int:
-        """Return how many tokens there are, whatever a provider reported: its report is of another history."""
+        """Return the estimated tokens; a provider's report does not count, since it is about another history."""
         wire, history = self._record().see(state.messages, context.wire)
         tally = self._record().tally(wire)
         return sum(map(tally.of, history)) + tally.of_rest(state.tool_infos, context.instruction)
@@ -202,17 +202,17 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     async def compact(
         self, state: kernel.ChatModelAgentState[Any], context: kernel.ModelContext, limit: int, tokens: int
     ) -> kernel.ChatModelAgentState[Any] | None:
-        """Compact a history that has `tokens` tokens to at most `limit`; `None` where nothing changes."""
+        """Compact a history that has `tokens` tokens to at most `limit`; `None` if nothing changes."""
         record, run = self._record(), self._run()
         wire, history = record.see(state.messages, context.wire)
         tally = record.tally(wire)
         rest, tools = tally.of_rest(state.tool_infos, context.instruction), tally.of_rest(state.tool_infos)
-        # The ladder goes by estimates of single messages: the limits are put in their terms.
+        # The compaction counts by estimates of single messages, so the limits are converted to these.
         scale = (sum(map(tally.of, history)) + rest) / max(1, tokens)
         target = int(target_of(limit, self.target_tokens) * scale)
         limits = Limits(int(limit * scale), target, rest - tools, tools)
         run.send(Custom("suture.compaction", {"tokens": tokens, "limit": limit}))
-        # What is saved must be readable: by a tool of ours, or by whoever gave the backend.
+        # Saved content must be readable, by one of our tools or by the owner of the backend.
         can_save = self.backend is not None or (self, "reader") in run.cache
         try:
             plan = await self._plan(wire, history, limits, offload=can_save)
@@ -227,7 +227,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
         return replace(state, messages=messages, report=plan.to_dict())
 
     async def _plan(self, wire: Wire, history: History[Any], limits: Limits, *, offload: bool) -> Plan[Any]:
-        """Plan, and save what the plan takes out; where nothing can be saved, take nothing out that must be."""
+        """Plan, and save what the plan removes; if that fails, plan again without anything that must be saved."""
         run, record = self._run(), self._record()
         terms = record.terms(self._backend if offload else _nowhere)
         reader = run.cache.get((self, "reader"), self.read_file_tool_name)
@@ -251,7 +251,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     # The summariser
 
     async def _ask_once(self, run: RunContext[Any], model: Any, answers: dict[str, str], prompt: str) -> str:
-        """Ask the summariser what it was not asked before in this run: a turn that failed is taken again."""
+        """Ask the summariser, unless this run has the answer already, as it may if a failed turn is repeated."""
         key = digest_of(prompt)
         answer = run.values.get(_SUMMARIES, {}).get(key)
         answers[key] = await self._ask(run, model, prompt) if answer is None else answer
@@ -260,7 +260,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
         return answers[key]
 
     async def _ask(self, run: RunContext[Any], model: Any, prompt: str) -> str:
-        """Ask the summariser; log what goes wrong, and raise it."""
+        """Ask the summariser; log and raise its errors."""
         try:
             for again in (True, False):
                 try:
@@ -290,12 +290,12 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
         return wire.text(message)
 
     async def _in_time(self, work: Awaitable[str]) -> str:
-        """Wait for an answer, but not for one that never comes, also where cancelling does not help."""
+        """Wait for an answer up to the timeout, even if the work cannot be cancelled."""
         task = asyncio.ensure_future(work)
         try:
             done, _ = await asyncio.wait({task}, timeout=self.summarizer_timeout)
         finally:
-            task.cancel()  # of one that is done nothing comes
+            task.cancel()  # has no effect if it is done
         if not done:
             raise TimeoutError(f"no answer within {self.summarizer_timeout:g} s")
         if task.cancelled():
@@ -308,7 +308,7 @@ def _nowhere(_: str) -> None:
 
 
 class SessionFiles(MemoryBackend):
-    """Files that are kept in a run's session, so that they are there as long as the conversation is."""
+    """Files in a run's session, which last as long as the conversation."""
 
     def __init__(self, session: MutableMapping[str, Any], prefix: str) -> None:
         super().__init__()
@@ -322,7 +322,7 @@ class SessionFiles(MemoryBackend):
         self._keep(path)
 
     async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
-        """Keep a file that comes piece by piece."""
+        """Keep a file that arrives in pieces."""
         size = await super().write_stream(path, chunks)
         self._keep(path)
         return size

@@ -35,20 +35,20 @@ _find_wire = cache(get_wire)
 
 
 class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
-    """Makes every history whole before a model turn: placeholders, moves, duplicates, orphans.
+    """Repairs the history before each model turn: missing, misplaced, duplicate and orphaned results.
 
-    First in the list is the usual place; any place is right, because what a later middleware breaks is mended once
-    more before the model is called.
+    Usually it is first in the list. Any place works, because what a later middleware breaks is repaired again before
+    the model is called.
 
     Args:
         generator: `(name, call_id)` or `(name, call_id, cause=…)` to the text of a placeholder, sync or async, asked
-            once per call and run; an empty text means the built-in one. Its error ends the run, and nothing has
-            changed then.
-        cause: why results are missing, where nothing in the history tells.
-        tail: `cancel` answers calls at the very end; `keep` leaves them (the model is still sent an answer).
-        persist: whether the repaired history is the run's from then on, or only sent to the model.
+            once per call and run; an empty text means the built-in one. If it raises, the run ends and nothing has
+            changed.
+        cause: why results are missing, if the history does not show it.
+        tail: `cancel` answers calls at the end; `keep` leaves them open (the model still gets a placeholder).
+        persist: whether the repaired history replaces the run's, or is only sent to the model.
         orphans: `text` keeps a result without a call as user text; `drop` removes it.
-        is_placeholder: tells from a result's text whether it only stands for a real one.
+        is_placeholder: returns whether a result's text is only a placeholder.
 
     >>> PatchToolCalls(generator=lambda name, call_id: f"{name} was skipped").persist
     True
@@ -78,24 +78,24 @@ class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
 
     @property
     def unused_hooks(self) -> frozenset[str]:
-        """The hook that does nothing with these settings, so that it costs nothing."""
+        """The hook that has nothing to do with these settings, and is left out."""
         name = "wrap_model_call" if self.persist else "before_model_rewrite_state"
         return frozenset((name,)) if getattr(type(self), name) is getattr(PatchToolCalls, name) else frozenset()
 
     @property
     def repairs_history(self) -> bool:
-        """Whether what a run hands out is paired, too."""
+        """Whether the history in the run's result is paired, too."""
         return self.persist and self.tail == "cancel"
 
     @property
     def fit_options(self) -> Mapping[str, Any]:
-        """How the pairing of what is sent is checked once more."""
+        """The options for pairing a request again."""
         return {"orphans": self.orphans, "is_placeholder": self.is_synthetic}
 
     def before_model_rewrite_state(
         self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
     ) -> Awaitable[kernel.ChatModelAgentState[Any] | None] | None:
-        """Repair the history for good; one that is in order costs no more than a look at what is new."""
+        """Repair the history permanently; for one that is in order, only new messages are looked at."""
         if not self.persist or is_in_order(_find_wire(model_context.wire), History.of(state.messages)):
             return None
         return self._rewrite(state, model_context.wire)
@@ -107,7 +107,7 @@ class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
         return None if fixed is None else kernel.replace(state, messages=fixed[0], report=fixed[1].to_dict())
 
     async def wrap_model_call(self, request: kernel.ModelRequest[Any], proceed: kernel.AskModel, /) -> Any:
-        """Repair what is sent, for this call only."""
+        """Repair the request, for this call only."""
         if not self.persist:
             fixed = await self._repair(request.messages, kernel.current_run().wire)
             if fixed is not None:
@@ -137,7 +137,7 @@ class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
         return fixed, report
 
     async def _pair(self, wire: Wire, history: History[Any], notes: "_Notes") -> Paired:
-        """Pair twice where there is a generator: once to see what it is to be asked, once with its answers."""
+        """Pair twice if there is a generator: once to see what to ask it, once with its answers."""
         generator: Callable[..., str | Awaitable[str]] | None = self.generator
         if generator is None:
             return pair(wire, history, self._options(None))
@@ -176,23 +176,23 @@ class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
         )
 
     def is_synthetic(self, text: str) -> bool:
-        """Tell, inside a run, whether a result's text only stands for a real one."""
+        """Return, inside a run, whether a result's text is only a placeholder."""
         if is_recorded_placeholder(text):
             return True
         return self.is_placeholder is not None and self.is_placeholder(text)
 
 
 class _Notes:
-    """What one run remembers: what the generator said of which call, and what was sent in place of a broken history."""
+    """The memory of one run: the generator's texts, and what was sent instead of a broken history."""
 
     def __init__(self) -> None:
         self.texts: dict[tuple[str, str, int], str] = {}
-        """By name, id, and which of the calls of that name and id."""
+        """By name, id, and number among the calls with that name and id."""
         self.fixed: tuple[History[Any], History[Any], Report] | None = None
-        """A history that is not changed for good, what was sent in its place, and why."""
+        """A history that is only repaired for sending, what was sent instead, and the report."""
 
     def go_on(self, wire: Wire, history: History[Any]) -> tuple[History[Any], Report] | None:
-        """Return what to send for a history that only grew, in good order, since it was mended."""
+        """Return what to send for a history that has only grown, in order, since it was repaired."""
         if self.fixed is None or not history.follows(self.fixed[0]):
             return None
         raw, sent, report = self.fixed
@@ -204,7 +204,7 @@ class _Notes:
 
 
 def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], int]:
-    """Return, for each call by its place, which of the calls of its name and id it is."""
+    """Return the number of each call, by its place, among the calls with its name and id."""
     met: Counter[tuple[str, str]] = Counter()
     numbers: dict[tuple[int, int], int] = {}
     for turn, message in enumerate(history):
@@ -215,7 +215,7 @@ def _number_calls(wire: Wire, history: History[Any]) -> dict[tuple[int, int], in
 
 
 def _current() -> RunContext[Any] | None:
-    """Return the run that asks; none where a hook is called by hand."""
+    """Return the current run; `None` if a hook is called by hand."""
     try:
         return kernel.current_run()
     except NotInRunError:
@@ -223,7 +223,7 @@ def _current() -> RunContext[Any] | None:
 
 
 def is_recorded_placeholder(text: str) -> bool:
-    """Tell whether this run made `text` to stand for a missing result, on a wire where that cannot be marked."""
+    """Return whether this run made `text` as a placeholder, on a wire without marks."""
     run = _current()
     recorded = run.values.get(_DIGESTS) if run is not None else None
     return bool(recorded) and _digest(text) in recorded
@@ -234,7 +234,7 @@ def _digest(text: str) -> str:
 
 
 def _record(texts: Any) -> None:
-    """Remember, with the run, which texts on a foreign wire only stand for results: none can be marked there."""
+    """Remember in the run which texts are placeholders, on a foreign wire, where they cannot be marked."""
     run = _current()
     if run is not None:
         recorded: Any = run.values.get(_DIGESTS, ())

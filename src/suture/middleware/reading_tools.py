@@ -1,7 +1,7 @@
-r"""The tools that read what was saved: bounded windows on files of any size, and on nothing but this history's own.
+r"""The tools that read saved output: bounded windows on files of any size, but only on files of this history.
 
-Lines end at `\n`; everything else, `\r` too, belongs to a line. Every text says how to go on: following that reads the
-file exactly. Files are looked at bit by bit, and only what is shown is kept.
+Lines end at `\n`; everything else, including `\r`, belongs to a line. Every result says how to continue; following
+that reads the file exactly. Files are read piece by piece, and only what is shown is kept in memory.
 """
 
 import asyncio
@@ -22,18 +22,18 @@ from suture.stores import FileBackend, PathNotFoundError
 from suture.tools import Tool, tool
 
 _MARGIN = 128
-"""How long that gets which a window says around what it shows."""
+"""The greatest length of the text that a window adds to what it shows."""
 _LEAST = _MARGIN + 32
-"""How many characters a result may always have: fewer cannot hold a part of a line and how to go on."""
+"""How many characters a result may always have: with fewer, a part of a line and the hint to continue do not fit."""
 _BIT = 32 * 1024
-"""How many bytes are looked at before others may run."""
+"""How many bytes are read before other tasks may run."""
 _AHEAD = 16 * 2**20
-"""How many characters are read behind a window, to say how long the file is."""
+"""How many characters are read after a window, to find out how long the file is."""
 _MOST = 10**12
-"""Numbers beyond this one mean this one."""
+"""Larger numbers are reduced to this one."""
 _LINES = 200
 _WIDTH = 400
-"""How many characters of a line a search shows; of a longer one, what surrounds the match."""
+"""How many characters of a line a search shows; of a longer line, those around the match."""
 _LONGEST_PATTERN = 1_000
 _PHASES = {"trunc": "truncated", "clear": "cleared"}
 _NOTHING = "[nothing was saved in this conversation so far]"
@@ -44,7 +44,7 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 def reading_tools(
     record: Callable[[], Record], backend_of: BackendOf, read_name: str, limit: int
 ) -> tuple[Tool[..., Any], ...]:
-    """Return the tools that read what the history at hand has saved, `limit` characters at once.
+    """Return the tools that read what the current history has saved, `limit` characters at a time.
 
     >>> tools = reading_tools(lambda: ..., lambda name: None, "read_file", 20_000)
     >>> [tool.name for tool in tools]
@@ -57,11 +57,11 @@ def reading_tools(
 
 
 class _Refused(Exception):
-    """What is asked for cannot be read; the text tells the model."""
+    """The request cannot be fulfilled; the text is for the model."""
 
 
 class _Shelf:
-    """What the history at hand has saved. Nothing else can be named."""
+    """The saved output of the current history; no other file can be read."""
 
     def __init__(self, record: Callable[[], Record], backend_of: BackendOf, read_name: str, most: int) -> None:
         self._record, self._backend_of = record, backend_of
@@ -162,21 +162,21 @@ class _Shelf:
         return await _answer(window(), most)
 
     def _most_of(self, name: str) -> int:
-        """Return how long a result of a tool may be so that it is not truncated in its turn."""
+        """Return how long a result of a tool may be without being truncated itself."""
         settings = [record.settings for record, _ in self._records()]
         return min([self._most, *[each.max_length_for_trunc for each in settings if each.truncates(name)]])
 
     def _records(self) -> list[tuple[Record, BackendOf]]:
-        """Return what this reader's middleware has saved, and then what others have: to a model they are one."""
+        """Return the records of this reader's middleware and then of others; a model sees no difference."""
         own = self._record()
         return [(own, self._backend_of), *[each for each in own.run().cache.get(RECORDS, ()) if each[0] is not own]]
 
     def _recorded(self) -> Mapping[str, Saved]:
-        """Return all that was saved, by folded path; what is the reader's own goes first."""
+        """Return all saved output, by folded path; that of the reader's own middleware takes precedence."""
         return ChainMap(*[cast("dict[str, Saved]", record.recorded()) for record, _ in self._records()])
 
     def _find(self, path: str) -> Saved:
-        """Return what was saved at a path; a text that merely looks like a path is none."""
+        """Return the saved output at a path; refuse any other path."""
         saved = self._recorded().get(folded(path))
         if saved is None:
             raise _Refused(f"no output of this conversation was saved at {_quote(path)}; ls lists what was")
@@ -187,7 +187,7 @@ class _Shelf:
         return sorted(self._recorded().values(), key=lambda saved: saved.path)
 
     async def _texts(self, saved: Saved) -> AsyncIterator[str]:
-        """Yield a file bit by bit, as text; others run in between."""
+        """Yield a file piece by piece, as text; other tasks run in between."""
         found = [each for _, backend_of in self._records() if (each := backend_of(saved.name)) is not None]
         backends = [backend for backend in found if isinstance(backend, FileBackend)]
         gone = f"{_quote(saved.path)} is gone: it was deleted, or has expired"
@@ -219,7 +219,7 @@ class _Shelf:
 
 
 async def _answer(work: Awaitable[str], most: int) -> ToolResult:
-    """Return a result that is not longer than may be; a refusal is an error."""
+    """Return a result of at most `most` characters; a refusal becomes an error result."""
     try:
         return ToolResult((TextPart((await work)[:most]),))
     except _Refused as refusal:
@@ -230,7 +230,7 @@ async def _answer(work: Awaitable[str], most: int) -> ToolResult:
 
 
 def _count_lines(newlines: int, last: str) -> tuple[int, str]:
-    """Return how many lines a file has that ends in `last`, and what is said at its end."""
+    """Return how many lines a file has that ends in `last`, and the text for its end."""
     total = newlines + (last != "\n")
     return total, f"end of file, {_count(total, 'line')}{'' if last == chr(10) else ', no final newline'}"
 
@@ -251,7 +251,7 @@ async def _show_lines(texts: AsyncIterator[str], first: int, count: int, room: i
                 *_, rest = text.split("\n", skip)
                 before += len(text) - len(rest)
                 text, skip = rest, 0  # noqa: PLW2901 - what is left of it
-            if len(kept) < room and kept.count("\n") < count:  # a line that is kept in part never fits
+            if len(kept) < room and kept.count("\n") < count:  # a line of which only a part is kept never fits
                 kept += text
             else:
                 ahead += len(text)
@@ -288,7 +288,7 @@ async def _show_tail(texts: AsyncIterator[str], count: int, room: int) -> str:
                 start = length + begin
             newlines, last = newlines + text.count("\n"), text[-1]
             length += len(text)
-            kept = (kept + text)[-room - 2 :]  # of the line that this cuts no row fits
+            kept = (kept + text)[-room - 2 :]  # no row fits of a line that this cuts
     total, end = _count_lines(newlines, last)
     if not total:
         return _EMPTY
@@ -375,7 +375,7 @@ class _LineSearch:
         if not lines:
             return []
         rows, end = self._close(), lines.pop()
-        if self.lines + len(lines) < self.first or self._find(text) < 0:  # nothing is to be shown of them
+        if self.lines + len(lines) < self.first or self._find(text) < 0:  # none of them is to be shown
             self.lines += len(lines)
             self._start += sum(map(len, lines)) + len(lines)
             lines = []
@@ -447,7 +447,7 @@ async def _show_matches(search: _LineSearch, texts: AsyncIterator[str], count: i
 
 
 def _checked(pattern: str) -> str:
-    """Return a text that can be looked for."""
+    """Return the pattern in the form that is searched for, or refuse it."""
     if not pattern:
         raise _Refused("the text to look for is empty")
     if "\n" in pattern:
@@ -481,7 +481,7 @@ def _list(files: Sequence[Saved], first: int, room: int) -> str:
 
 
 def _decode(data: bytes) -> str:
-    """Return the text of bytes, whatever they are; what is no text is U+FFFD, and so is a lone surrogate."""
+    """Decode bytes; invalid ones and lone surrogates become U+FFFD."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -489,7 +489,7 @@ def _decode(data: bytes) -> str:
 
 
 def _boundary(data: bytes) -> int:
-    """Return where bytes can be cut without cutting a character: what is behind may be the beginning of one."""
+    """Return where bytes can be cut without splitting a character that may continue in the next piece."""
     for back in range(1, min(3, len(data)) + 1):
         byte = data[-back]
         if byte >= 0xC0:
@@ -514,7 +514,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a text in quotes, as one line, and not endless."""
+    """Return a text in quotes, on one line, and shortened."""
     text = visible(text)
     return f"'{text}'" if len(text) <= 60 else f"'{text[:40]} … {text[-15:]}'"
 
@@ -529,5 +529,5 @@ def _bound(number: int, least: int, most: int = _MOST) -> int:
 
 
 def _room(most: int) -> int:
-    """Return what is left for rows; of a very short result the rows matter more than what is said of them."""
+    """Return how many characters are left for rows; in a very short result they matter more than the hints."""
     return max(most - _MARGIN, most // 2)

@@ -1,6 +1,6 @@
-"""What one run knows of its output: how many tokens there are, what was saved where, what went wrong.
+"""The record of one run's output: how many tokens it has, what was saved where, what went wrong.
 
-And what becomes of a history before a model turn: is there too much of it, and then plan, save, apply.
+It also reduces the history before a model turn: if there are too many tokens, it plans, saves and applies.
 """
 
 import asyncio
@@ -31,18 +31,18 @@ from suture.wires import Wire, get_wire, recognise
 
 T = TypeVar("T")
 BackendOf = Callable[[str], Writer | None]
-"""The name of a tool to where its output is saved."""
+"""Returns the backend for the output of the tool with this name."""
 RECORDS = "suture.records"
-"""Where the cache of a run has all its records, each with where its output is saved: any reader reads them."""
+"""The key in a run's cache of all its records and their backends, so that any reader can read them."""
 ATTEMPTS = 8
-"""How many paths are tried where each of them is taken."""
+"""How many paths are tried if all are taken."""
 
 
 # Saving
 
 
 def check_saving(by: Any, wanted: str = "") -> None:
-    """Refuse what makes no sense among the settings of a middleware that saves output; `wanted`: what a backend is."""
+    """Refuse wrong settings of a middleware that saves output; `wanted` describes its backend in the error."""
     if by.on_backend_error not in {"raise", "continue"}:
         raise ConfigError(f"unknown on_backend_error {by.on_backend_error!r}; known: raise, continue")
     if type(by.max_length_for_read) is not int or by.max_length_for_read <= 0:
@@ -59,7 +59,7 @@ def check_saving(by: Any, wanted: str = "") -> None:
 async def save_all(saves: Sequence[Save], backend_of: BackendOf) -> None:
     """Write all of `saves`, or none: what this call has created is deleted again if a later one fails.
 
-    Raises `PathTakenError` where a path holds something else already, `OffloadError` where one cannot be written.
+    Raises `PathTakenError` if a path has other content already, `OffloadError` if one cannot be written.
     """
     created: list[Save] = []
     try:
@@ -72,7 +72,7 @@ async def save_all(saves: Sequence[Save], backend_of: BackendOf) -> None:
             except Exception as error:
                 raise unsaved(save.name, save.call_id, error) from error
     except BaseException:
-        for save in created:  # it was written for nothing; a backend that only writes cannot delete
+        for save in created:  # it is not needed any more; a backend that can only write cannot delete it
             delete: Any = getattr(backend_of(save.name), "delete", None)
             try:
                 if delete is not None:
@@ -83,9 +83,9 @@ async def save_all(saves: Sequence[Save], backend_of: BackendOf) -> None:
 
 
 async def _write(backend: Any, save: Save, *, exclusive: bool) -> bool:
-    """Write a file; tell whether this call created it, so that it may delete it again.
+    """Write a file; return whether this call created it, so that it may delete it again.
 
-    `write` takes a file with the same content for its own, which may be another run's. `write_stream` never does.
+    `write` accepts an existing file with the same content, which may be another run's. `write_stream` never does.
     """
     if backend is None:
         raise OffloadError([(save.name, save.call_id)], "there is no backend for it")
@@ -103,7 +103,7 @@ async def _write(backend: Any, save: Save, *, exclusive: bool) -> bool:
 
 
 async def until_done(work: T | Awaitable[T]) -> T:
-    """Await what a backend does. If something of its own was cancelled, and not this task, that is an error of its."""
+    """Await a backend. If it was cancelled, but not this task, that is an error of the backend."""
     try:
         return await settle(work)
     except asyncio.CancelledError as error:
@@ -114,7 +114,7 @@ async def until_done(work: T | Awaitable[T]) -> T:
 
 
 async def is_taken(backend: Writer | None, path: str) -> bool:
-    """Tell whether a path holds something, if the backend can say so."""
+    """Return whether there is a file at a path, if the backend can say so."""
     try:
         if isinstance(backend, FileBackend):
             await until_done(backend.size(path))
@@ -139,7 +139,7 @@ def unsaved(name: str, call_id: str, error: Exception) -> OffloadError:
 
 
 class Outside(RunContext[Any]):
-    """Stands for the run where a hook is called by hand, outside of any."""
+    """Stands for the run if a hook is called by hand, outside of a run."""
 
     def __init__(self) -> None:
         self.values, self.session, self.cache = {}, {}, {}
@@ -148,30 +148,30 @@ class Outside(RunContext[Any]):
 
     @property
     def language(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The language in force."""
+        """The current language."""
         return current_language()
 
     def send(self, event: Any) -> None:
-        """Send to nobody."""
+        """Do nothing: there is no reader."""
 
     def spend(self, usage: TokenUsage) -> None:
-        """Count for nobody."""
+        """Do nothing: there is no budget."""
 
 
 class InRun:
-    """A middleware whose hooks may be called by hand, or by a guest, too: then `outside` stands for the run."""
+    """A middleware whose hooks may also be called by hand or by a guest; then `outside` stands for the run."""
 
     outside: Outside
 
     def _run(self) -> RunContext[Any]:
-        """Return the run that the code at hand belongs to."""
+        """Return the current run."""
         try:
             return current_run()
         except NotInRunError:
             return self.outside
 
     def _record_of(self, settings: Settings, backend_of: BackendOf, name: str = "reduction") -> "Record":
-        """Return what that run knows of its output."""
+        """Return that run's record."""
         cache = self._run().cache
         record = cache.get(self)
         if record is None:
@@ -193,18 +193,18 @@ class Question:
     whole: Callable[..., Any] | None = None
     """A function that counts the whole history, in place of `tokens`."""
     shorten: int | None = None
-    """Where the last turn is, if what came of it is too long."""
+    """The index of the last turn, if its results are too long."""
     clears: bool = False
     """Whether there may be something to clear."""
 
 
 class Reduced(NamedTuple):
-    """What came of reducing a history, and the plan it went by."""
+    """A reduced history, and the plan that was applied."""
 
     history: History[Any]
     plan: Plan[Any]
     cells: Mapping[int, Sequence[Any]]
-    """By the place of a message that changed: what takes its place."""
+    """The new messages, by the index of the one that each replaces."""
 
     @property
     def cleared(self) -> bool:
@@ -213,14 +213,14 @@ class Reduced(NamedTuple):
 
 
 class Record:
-    """One per run, never shared. What must outlive the run is in its messages, or in its session."""
+    """The output of one run. What must outlive the run is in its messages or its session."""
 
     def __init__(self, settings: Settings, run: Callable[[], RunContext[Any]], name: str = "reduction") -> None:
         self.settings, self.run, self.name = settings, run, name
         self.failure: OffloadError | None = None
-        """Output that was not saved, and that ends the run."""
+        """Errors for output that was not saved, which end the run."""
         self.reported: set[tuple[str, str]] = set()
-        """Calls whose output was not saved, and of which an event was sent."""
+        """Calls whose output was not saved, and for which an event was sent."""
         self._quiet_until = 0
         self._settled: tuple[History[Any], int] = (History(), 0)
         self._reserved: set[str] = set()
@@ -234,13 +234,13 @@ class Record:
 
     @property
     def root(self) -> str:
-        """Where output is kept: where the settings say, else a place of the conversation's own."""
+        """The root of output paths: that of the settings, else one for this conversation."""
         root = self.settings.root_dir
         return root if root is not None else "/" + safe_name(self.run().conversation_id)
 
     @property
     def key(self) -> str:
-        """Where in the session things are kept: a nested run has a history, and so a place, of its own."""
+        """The key in the session; a nested run has its own, because it has its own history."""
         return f"suture.{self.name}/{self.run().address}"
 
     @property
@@ -251,14 +251,14 @@ class Record:
         return self._wire
 
     def see(self, messages: Sequence[Any], wire: str = "") -> tuple[Wire, History[Any]]:
-        """Take the history as it is now; outside of a run its wire is recognised."""
+        """Take the current history; outside of a run, recognise its wire."""
         self._history = History.of(messages)
         if self.wire is None or (wire and wire != self.wire.name):
             self._wire, self._tally = get_wire(wire or recognise(messages)[0]), None
         return cast("Wire", self._wire), self._history
 
     def tally(self, wire: Wire) -> Tally:
-        """Return what counts this run's tokens, each message once."""
+        """Return the tally of this run, which counts each message once."""
         if self._tally is None:
             counter = self.settings.token_counter
             incremental = counter if counter is not None and is_incremental(counter) else CharacterCounter()
@@ -266,7 +266,7 @@ class Record:
         return self._tally
 
     def terms(self, backend_of: BackendOf) -> Terms:
-        """Return what reducing a result of this run depends on."""
+        """Return the terms for reducing results of this run."""
         recorded, reserved, run = self.recorded(), self._reserved, self.run()
 
         def offloads(name: str) -> bool:
@@ -285,12 +285,12 @@ class Record:
     # What was saved
 
     def reserve(self, path: str) -> None:
-        """Give a path to nobody else."""
+        """Reserve a path, so that nothing else gets it."""
         self._reserved.add(folded(path))
 
     @property
     def register(self) -> Register:
-        """What messages that cannot be marked cannot say themselves: the session has it, page by page."""
+        """What was saved and done, for messages without marks; it is stored in the session, page by page."""
         if self._register is None:
             self._register = Register()
             while (page := self.run().session.get(f"{self.key}/{self._pages}")) is not None:
@@ -299,7 +299,7 @@ class Record:
         return self._register
 
     def keep(self, saved: Sequence[Saved], rounds: Sequence[str] = ()) -> None:
-        """Keep what was saved, and which rounds are done: messages cannot carry it, or may be folded."""
+        """Note what was saved and which rounds are done, because messages may have no marks, or be folded."""
         register = self.register
         if saved or rounds:
             storable = [replace(each, call_id=replace_surrogates(each.call_id)) for each in saved]
@@ -310,18 +310,18 @@ class Record:
 
     @property
     def _is_carried(self) -> bool:
-        """Whether messages alone say what was saved: outside of a run one session stands for all conversations."""
+        """Return whether only messages say what was saved: outside of a run, all conversations share one session."""
         return self.wire is not None and self.wire.marks and isinstance(self.run(), Outside)
 
     def note_saved(self, saved: Saved) -> dict[str, Any]:
-        """Keep what a tool call has saved; return what is to be noted on its result."""
+        """Note what a tool call has saved; return the mark for its result."""
         self._marked[folded(saved.path)] = saved
         if not self._is_carried:
             self.keep([saved])
         return mark_saved(saved) if self.wire is not None and self.wire.marks else {}
 
     def recorded(self) -> Mapping[str, Saved]:
-        """Return all that this history's output was saved as, by folded path."""
+        """Return all saved output of this history, by folded path."""
         wire, history = self.wire, self._history
         if wire is not None and wire.marks:
             start = len(self._read)
@@ -337,9 +337,9 @@ class Record:
     # One result
 
     async def truncate(self, detail: ToolDetail, backend_of: BackendOf) -> ToolResult | None:
-        """Return what takes the place of output that has just come; `None` where it may stay.
+        """Return what replaces new output; `None` if it may stay.
 
-        Raises `OffloadError` where it cannot be saved.
+        Raises `OffloadError` if it cannot be saved.
         """
         context = detail.tool_context
         taken: Exception = PathTakenError("")
@@ -359,19 +359,19 @@ class Record:
         raise unsaved(context.name, context.call_id, taken)
 
     async def save(self, save: Save, backend_of: BackendOf) -> dict[str, Any]:
-        """Save the output of a tool call; return what is to be noted on its result."""
+        """Save the output of a tool call; return the mark for its result."""
         self.reserve(save.path)
         try:
             await save_all([save], backend_of)
         except OffloadError:
-            self._reserved.discard(folded(save.path))  # nothing came of it
+            self._reserved.discard(folded(save.path))  # it was not saved
             raise
         return self.note_saved(Saved(save.path, save.call_id, save.name, "trunc", len(save.content)))
 
     # A history
 
     def judge(self, question: Question, usage: TokenUsage | None) -> Question:
-        """Work out whether a history must be reduced; `usage` is what the provider last reported."""
+        """Decide whether a history must be reduced; `usage` is what the provider last reported."""
         settings, history = self.settings, question.history
         question.shorten = _too_long_turn(settings, question.wire, history)
         counter = settings.token_counter
@@ -385,7 +385,7 @@ class Record:
         return question
 
     async def reduce(self, question: Question, backend_of: BackendOf) -> Reduced:
-        """Reduce a history and save what that takes out of it. Nothing has changed if saving fails."""
+        """Reduce a history and save what that removes. If saving fails, nothing changes."""
         for attempt in range(ATTEMPTS):
             draft, plan, left = await self._plan(question, backend_of)
             try:
@@ -396,7 +396,7 @@ class Record:
                     calls = [(save.name, save.call_id) for save in plan.saves if folded(save.path) == path]
                     raise OffloadError(calls, str(taken)) from taken
                 self.reserve(path)
-                for save in plan.saves:  # others may be taken, too: another conversation has the same root
+                for save in plan.saves:  # other paths may be taken, too, by another conversation with the same root
                     if await is_taken(backend_of(save.name), save.path):
                         self.reserve(save.path)
                 continue
@@ -409,9 +409,9 @@ class Record:
         raise AssertionError("the last attempt raises")
 
     async def _plan(self, question: Question, backend_of: BackendOf) -> tuple[Draft, Plan[Any], int | None]:
-        """Plan both phases; beside the plan comes the first message that may still have something to clear.
+        """Plan both phases; also return the index of the first message that may still have something to clear.
 
-        Where nothing is to be cleared only the last turn is looked at.
+        If nothing is to be cleared, only the last turn is looked at.
         """
         wire, history, settings = question.wire, question.history, self.settings
 
@@ -431,14 +431,14 @@ class Record:
         left = done.waiting[0].first if done.waiting else len(history)
         self._quiet_until = 0
         if done.missed and question.whole is None:
-            # Not worth another look before as much has come as is lacking.
+            # Look again only after as many tokens have been added as are missing.
             rest = sum(map(self.tally(wire).of, history[left:]))
             self._quiet_until = done.tokens + settings.clear_at_least_tokens - done.missed - rest
         return done.draft, plan, left
 
 
 def _too_long_turn(settings: Settings, wire: Wire, history: History[Any]) -> int | None:
-    """Return where the last turn is if one of its results is too long, or all of them are together."""
+    """Return the index of the last turn if one of its results is too long, or all together are."""
     if not settings.truncates_any:
         return None
     total, longest, count = 0, 0, 0

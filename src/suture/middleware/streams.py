@@ -1,4 +1,4 @@
-"""Output that streams: passed on up to the limit, saved while it comes, or shown to a tool's own handler first."""
+"""Streamed output: passed on up to the limit, saved while it arrives, or shown to a tool's own handler first."""
 
 import asyncio
 import tempfile
@@ -22,13 +22,13 @@ from suture.stores import FileBackend, encode_text
 
 T = TypeVar("T")
 _CHUNK = 64 * 1024
-"""How many characters of a stream are gathered before they are written."""
+"""How many characters of a stream are collected before they are written."""
 _CLAIMS: set[tuple[int, str]] = set()
-"""Paths, each with its backend, that streams of this process go to, or may: a file is there only when one has ended."""
+"""Backends and paths that streams of this process use; their files do not exist before the streams end."""
 
 
 def detail_of(call: ToolCallRequest) -> ToolDetail:
-    """Return a call as handlers are given it."""
+    """Return a call in the form for handlers."""
     return ToolDetail(tool_context=ToolContext(call.name, call.call_id), tool_argument=ToolArgument(call.arguments))
 
 
@@ -38,14 +38,14 @@ def text_of(result: ToolResult) -> str:
 
 
 def without_mark(result: ToolResult) -> ToolResult:
-    """Return what a tool gave without a mark that is not its to give."""
+    """Return a result of a tool without a mark of ours, which a tool must not set."""
     if SAVED not in result.extra:
         return result
     return replace(result, extra={key: value for key, value in result.extra.items() if key != SAVED})
 
 
 class _Pipe(asyncio.Queue[T | None]):
-    """Carries items from one task to another; whoever writes waits while whoever reads is behind."""
+    """Carries items from one task to another; the writer waits while the reader is behind."""
 
     async def write(self, item: T) -> None:
         """Write an item, once the one before was read."""
@@ -53,7 +53,7 @@ class _Pipe(asyncio.Queue[T | None]):
         self.put_nowait(item)
 
     def end(self) -> None:
-        """Say that no more will come."""
+        """Mark the end of the items."""
         self.put_nowait(None)
 
     def clear(self, _: object = None) -> None:
@@ -70,7 +70,7 @@ class _Pipe(asyncio.Queue[T | None]):
 
 
 class _Upload:
-    """A text that is written while it comes, by a task of its own. A backend that takes whole texts gets a spool's."""
+    """Writes a text while it arrives, in its own task. A backend that takes only whole texts gets it from a spool."""
 
     def __init__(self, backend: Writer, path: str) -> None:
         self.length = self._size = 0
@@ -88,14 +88,14 @@ class _Upload:
             await self._flush()
 
     async def close(self) -> None:
-        """Wait until all is written; raise what kept it from that."""
+        """Wait until everything is written; raise the error if writing failed."""
         if self._held:
             await self._flush()
         self._pipe.end()
         await until_done(self._task)
 
     async def abort(self) -> None:
-        """Give up: nothing is left of it."""
+        """Stop, and leave nothing behind."""
         self._task.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await wait_to_the_end(self._task)
@@ -103,7 +103,7 @@ class _Upload:
     async def _flush(self) -> None:
         data = encode_text("".join(self._held))
         self._held, self._size = [], 0
-        if not self._task.done():  # else nobody will read it
+        if not self._task.done():  # otherwise nobody reads it
             await self._pipe.write(data)
 
     async def _write(self, backend: Any, path: str) -> None:
@@ -119,20 +119,20 @@ class _Upload:
 
 
 class TruncatingSink:
-    """Passes on the first characters of a stream and all that is no text; saves the whole if there is more.
+    """Passes on the first characters of a stream and everything that is not text; saves the whole if there is more.
 
-    A little past the limit is held back, with what comes between: an output that ends there passes whole and in its
-    order, because a notice is no shorter. Of the text, nothing but the beginning and one notice's length is ever held.
+    It holds back a little more than the limit, and media in between: an output that ends there passes completely and in
+    order, because a notice would not be shorter. Of the text, only the beginning and the length of one notice are held.
     """
 
     def __init__(self, by: Any, record: Record, call: ToolCallRequest) -> None:
         self._by, self._record, self._call = by, record, call
         self._outer = cast("Sink", call.sink)
         self.whole: ToolResult | None = None
-        """What came of it, so that it is known when it comes back."""
+        """The whole result, to recognise it when it comes back."""
         self._upload: _Upload | None = None
         self._claimed = (0, "")
-        """A path that no other stream may go to until this one has ended."""
+        """A path that no other stream may use until this one has ended."""
         self._begin()
 
     def _begin(self) -> None:
@@ -153,12 +153,12 @@ class TruncatingSink:
         """Take a piece: what is within the limit passes."""
         piece = without_mark(piece)
         passed = self._split(piece)
-        if passed is piece or passed != ToolResult():  # any piece's word holds for the whole
+        if passed is piece or passed != ToolResult():  # the flags of any piece apply to the whole
             await self._outer.write(passed)
         if self._is_over and self._upload is not None:
             await self._upload.write(text_of(piece))
         elif not self._is_over and self._held:
-            if not self._path and not self._error:  # once: the notice has it, and is as long as may be held back
+            if not self._path and not self._error:  # only once: the notice has it
                 try:
                     self._path = await self._free_path()
                 except Exception as error:  # noqa: BLE001 - told in the notice
@@ -167,7 +167,7 @@ class TruncatingSink:
                 await self._go_over()
 
     async def _go_over(self) -> None:
-        """Save from now on; of what was held back only the media pass."""
+        """Begin to save; of what was held back, only the media pass."""
         held, self._held, self._is_over = self._held, [], True
         head, self._head = [*self._head, *map(text_of, held)], []
         media = [part for piece in held for part in piece.parts if not isinstance(part, TextPart)]
@@ -178,17 +178,17 @@ class TruncatingSink:
             await self._upload.write("".join(head))
 
     async def close(self) -> ToolResult:
-        """End: say where the whole is, or pass on what was held back."""
+        """End with a notice that says where the whole is, or pass on what was held back."""
         await self._finish("")
         self.whole = cast("ToolResult", await self._outer.close())
         return self.whole
 
     async def fail(self, error: Exception) -> None:
-        """End because the tool failed: what came of it is saved."""
+        """End because the tool failed, and save the output so far."""
         await self._finish(f"{type(error).__name__}: {error}")
 
     async def abort(self) -> None:
-        """Leave no file: nobody will know of it."""
+        """Leave no file, because no message would name it."""
         upload, self._upload = self._upload, None
         try:
             if upload is not None:
@@ -201,7 +201,7 @@ class TruncatingSink:
         self._claimed = (0, "")
 
     def is_made_of(self, result: ToolResult) -> bool:
-        """Tell whether a result is our whole, changed a little by a wrapper in between."""
+        """Return whether a result is our whole one, perhaps changed a little by a wrapper in between."""
         fits = text_length(result.parts) <= self._by.max_length_for_trunc + LONGEST_NOTICE
         return self._is_over and self.whole is not None and fits and is_truncated_text(text_of(result))
 
@@ -275,7 +275,7 @@ class TruncatingSink:
 
 
 class Source:
-    """A tool's stream for two readers: a handler looks first; afterwards all can be read from the beginning."""
+    """A tool's stream for two readers: a handler looks first; afterwards it can be read from the beginning."""
 
     def __init__(self, call: ToolCallRequest, proceed: Any) -> None:
         self._pipe: _Pipe[ToolResult] = _Pipe()
@@ -295,11 +295,11 @@ class Source:
         self._pipe.clear()
 
     async def write(self, piece: ToolResult, /) -> None:
-        """Take a piece of the tool's."""
+        """Take a piece from the tool."""
         await self._pipe.write(without_mark(piece))
 
     async def close(self) -> ToolResult:
-        """End; the whole is what the handler makes of it."""
+        """End, and return the result that the handler makes."""
         return self._whole
 
     async def _read_pieces(self) -> AsyncIterator[ToolResult]:
@@ -307,7 +307,7 @@ class Source:
             async for piece in pieces:
                 yield piece
         result = await self._work
-        if result is not self._whole:  # a wrapper in between answered by itself
+        if result is not self._whole:  # a wrapper in between answered instead
             yield without_mark(result)
 
     async def look(self) -> AsyncIterator[ToolResult]:
@@ -317,12 +317,12 @@ class Source:
             yield piece
 
     async def read(self) -> AsyncIterator[ToolResult]:
-        """Yield the stream from its beginning, forgetting it on the way."""
+        """Yield the stream from its beginning, without keeping it any longer."""
         while self._seen:
             yield self._seen.popleft()
         while (piece := await anext(self._pieces, None)) is not None:
             yield piece
-        await self._work  # an error that was looked at is raised again
+        await self._work  # raises an error again that the handler has seen
 
     async def stop(self) -> None:
         """Let the tool come to its end."""

@@ -1,4 +1,4 @@
-"""`ToolReduction`: tool output that cannot overflow the context; truncated when it comes, cleared when it is old."""
+"""`ToolReduction`: keeps tool output from overflowing the context, by truncating new and clearing old output."""
 
 import time
 from collections.abc import AsyncIterator, Collection
@@ -30,7 +30,7 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
     """Keeps tool output from overflowing the context, in two phases.
 
     *Truncation*, when a tool returns: text longer than `max_length_for_trunc` is saved in the backend, and a notice
-    with its beginning, its end and its path takes its place. *Clear*, before a model turn: when the history has more
+    with its beginning, its end and its path replaces it. *Clear*, before a model turn: when the history has more
     than `max_tokens_for_clear` tokens, old results are saved and replaced by their paths, oldest first. The model
     gets tools that read what was saved.
 
@@ -46,15 +46,15 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
     backend: Writer | None = None
     _: KW_ONLY
     max_length_for_read: int = 20_000
-    """How many characters the reading tools give at once."""
+    """How many characters the reading tools return at once."""
     add_reading_tools: bool = True
     """Whether the model gets `read_file`, `ls` and `grep` for what was saved, if the backend can be read."""
     clear_after_idle: float | None = None
-    """Clear old results, however few tokens there are, when the model was not asked for so many seconds: by then
-    the prompt cache is cold, and clearing breaks nothing."""
+    """If the model was not asked for this many seconds, clear old results however few tokens there are: by then
+    the prompt cache is cold, so clearing costs nothing."""
     on_backend_error: Literal["raise", "continue"] = "raise"
-    """What happens when output cannot be saved: nothing is changed, and the run stops before the next model turn, or
-    goes on and sends a `Custom` event."""
+    """What to do if output cannot be saved. Nothing is changed, and the run either stops before the next model turn, or
+    continues and sends a `Custom` event."""
 
     outside: Outside = field(default_factory=Outside, init=False)
 
@@ -74,23 +74,23 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
         return [each for each in backends if each is not None]
 
     def backend_of(self, name: str) -> Writer | None:
-        """Return where output of the tool `name` is saved."""
+        """Return the backend for output of the tool `name`."""
         own = self.config_of(name).backend
         return self.backend if own is None else own
 
     @cached_property
     def tools(self) -> tuple[Tool[..., Any], ...]:
-        """The tools that read what was saved."""
+        """The tools that read saved output."""
         if not self.add_reading_tools or not any(isinstance(each, FileBackend) for each in self._backends):
             return ()
         return reading_tools(self._record, self.backend_of, self.read_file_tool_name, self.max_length_for_read)
 
     def _record(self) -> Record:
-        """Return what the run knows of its output."""
+        """Return the record of the run."""
         return self._record_of(self, self.backend_of)
 
     def report(self, record: Record, error: OffloadError) -> None:
-        """Do what is to be done when output could not be saved."""
+        """Handle output that could not be saved."""
         run = self._run()
         if self.on_backend_error == "continue":
             if not record.reported.issuperset(error.calls):
@@ -98,7 +98,7 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
                 run.send(Custom("tool_output_not_saved", {"calls": error.calls, "error": str(error)}))
         elif run is self.outside:
             raise error
-        else:  # raised before the next model turn: here it would be taken for the tool's
+        else:  # raised before the next model turn: here it would count as the tool's error
             record.failure = error if record.failure is None else record.failure.joined(error)
 
     # Before the agent: tools that read what was saved
@@ -119,7 +119,7 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
     async def before_model_rewrite_state(
         self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
     ) -> kernel.ChatModelAgentState[Any] | None:
-        """Look at what is new; reduce the history only if there is too much of it."""
+        """Look at the new messages; reduce the history only if there is too much of it."""
         if not (self.truncates_any or self.clears_any):
             return None
         record = self._record()
@@ -157,7 +157,7 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
     # When a tool returns: what is too long is truncated, and no tool may claim that something was saved
 
     async def wrap_tool_call(self, call: kernel.ToolCallRequest, proceed: Any, /) -> ToolResult:
-        """Truncate what a tool gives: while it streams, and what comes back otherwise."""
+        """Truncate the output of a tool, while it streams or when it returns."""
         if not self.truncates(call.name):
             return without_mark(await proceed(call))
         if call.kind not in _STREAMING:
@@ -179,12 +179,12 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
         return await self._shorten(call, without_mark(result))
 
     async def _shorten(self, call: kernel.ToolCallRequest, result: ToolResult) -> ToolResult:
-        """Return a whole result, no longer than may be."""
+        """Return a whole result, truncated if it is too long."""
         handled = self.config_of(call.name).trunc_handler is not None
         if not handled and text_length(result.parts) <= self.max_length_for_trunc:
             return result
         if result.is_error and is_builtin_text(text_of(result), call.name, call.call_id) is not None:
-            return result  # it stands for output that there is none of
+            return result  # it is a placeholder, not output
         record, detail = self._record(), replace(detail_of(call), tool_result=result)
         try:
             return await record.truncate(detail, self.backend_of) or result
@@ -193,7 +193,7 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
             return result
 
     async def _handle_stream(self, call: kernel.ToolCallRequest, proceed: Any) -> ToolResult:
-        """Give what the tool's own handler makes of a stream; it may read all of the output first."""
+        """Return what the tool's own handler makes of a stream; it may read the whole output first."""
         source = Source(call, proceed)
         try:
             stream, extra = await self._choose_stream(call, source)
@@ -210,7 +210,7 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
     async def _choose_stream(
         self, call: kernel.ToolCallRequest, source: Source
     ) -> tuple[AsyncIterator[ToolResult], dict[str, Any]]:
-        """Ask the tool's handler; return the stream to give, and what is to be noted on the result."""
+        """Ask the tool's handler; return the stream to use, and the mark for the result."""
         record, detail = self._record(), replace(detail_of(call), stream_tool_result=source.look())
         decided = await decide_truncation(detail, record.terms(self.backend_of))
         if not decided.need_trunc or decided.stream_tool_result is None:

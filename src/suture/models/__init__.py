@@ -1,4 +1,4 @@
-"""Models: the interface that an agent speaks to, and the providers behind it. Each loads its SDK when it is used."""
+"""Models: the interface that agents use, and a class for each provider, which loads its SDK when it is used."""
 
 from importlib import import_module
 from os import environ
@@ -48,9 +48,9 @@ _SERVERS = {
     "moonshot": ("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi"),
     "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai-chat"),
 }
-"""Servers that speak Chat Completions: where each is, which variable has its key, and whose rules hold."""
+"""Servers that speak Chat Completions: the address, the variable with the key, and the profile of each."""
 PROVIDERS = (*_CLASSES, *_SERVERS)
-"""What may stand before the colon in the name of a model."""
+"""The names that may come before the colon in the name of a model."""
 
 
 def __getattr__(name: str) -> Any:
@@ -82,29 +82,29 @@ def get_model(name: str) -> Model[Message]:
         return __getattr__("OpenAIChatModel")(model, base_url=address, api_key=key, profile=profile)
     if not model or not provider or provider in PROVIDERS:
         raise ConfigError(f"a model is named as provider:model, such as openai:gpt-5-mini; got {name!r}")
-    return _own(provider, model)
+    return _import_model(provider, model)
 
 
-def _own(module: str, attribute: str) -> Model[Message]:
-    """Return the model that a module of the user's holds."""
+def _import_model(module: str, attribute: str) -> Model[Message]:
+    """Import a model from a user's module."""
     try:
         found: Any = import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise
         raise ConfigError(
-            f"{module!r} is no provider and no module{_guess(module)}; providers: {', '.join(PROVIDERS)}"
+            f"{module!r} is no provider and no module{_suggest(module)}; providers: {', '.join(PROVIDERS)}"
         ) from None
     if not hasattr(found, attribute):
-        raise ConfigError(f"module {module} has no {attribute!r}{_guess(module)}")
+        raise ConfigError(f"module {module} has no {attribute!r}{_suggest(module)}")
     model = getattr(found, attribute)
     if not hasattr(model, "stream"):
         raise ConfigError(f"{module}:{attribute} is no model: it has no stream")
     return model
 
 
-def _guess(provider: str) -> str:
-    """Return a question after the provider that was probably meant."""
+def _suggest(provider: str) -> str:
+    """Return a hint at the provider that was probably meant."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for an error
 
     meant = "gemini" if provider == "google" else next(iter(get_close_matches(provider, PROVIDERS, 1)), "")

@@ -31,7 +31,7 @@ _making = Lock()
 """boto3 makes one client at a time."""
 _BEARER = "AWS_BEARER_TOKEN_BEDROCK"
 _OPEN = frozenset(("input", "json", "additionalModelRequestFields"))
-"""Where anybody's JSON stands: what looks like bytes there is text."""
+"""Fields with arbitrary JSON, in which a field called `bytes` is plain text."""
 _STATUS = {
     "throttlingException": 429,
     "ThrottlingException": 429,
@@ -45,9 +45,9 @@ _STATUS = {
 class BedrockModel(ProviderModel[NativeM]):
     """A model behind Converse, through `boto3` (extra `bedrock`).
 
-    Credentials and region come from where boto3 looks for them, a Bedrock key from `AWS_BEARER_TOKEN_BEDROCK`.
+    boto3 finds credentials and region as usual, and a Bedrock key in `AWS_BEARER_TOKEN_BEDROCK`.
     For anything else, pass a client: `BedrockModel(…, client=boto3.client("bedrock-runtime", region_name=…))`.
-    boto3 waits in threads: each reply has one while it lasts.
+    boto3 is synchronous, so each reply has a thread while it lasts.
 
     >>> BedrockModel("us.amazon.nova-micro-v1:0").profile
     'bedrock'
@@ -60,7 +60,7 @@ class BedrockModel(ProviderModel[NativeM]):
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         connections: list[Any] = []
         async with Worker() as worker:
-            client = await _do(worker, connections, self._get_client, _pass)
+            client = await _do(worker, connections, self._get_client, _ignore)
             ask = client.converse_stream if self.streaming else client.converse
             ask = partial(ask, **_with_bytes(body.settings), messages=body.forms)
             answer = await _do(worker, connections, ask, _close)
@@ -69,7 +69,7 @@ class BedrockModel(ProviderModel[NativeM]):
                 return
             try:
                 step = partial(next, iter(answer["stream"]), _END)
-                while (event := await _do(worker, connections, step, _pass)) is not _END:
+                while (event := await _do(worker, connections, step, _ignore)) is not _END:
                     yield event
             finally:
                 _close(answer)
@@ -78,7 +78,7 @@ class BedrockModel(ProviderModel[NativeM]):
         return _with_bytes(message)
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body; the tools that were called are named where it has none."""
+        """Return the body; if it has no tools, those that were called are declared."""
         named = cast("BedrockCodec", self.codec).name_called_tools({"modelId": self.model, **body.payload})
         del named[body.field]
         return body._replace(settings=named)
@@ -86,7 +86,7 @@ class BedrockModel(ProviderModel[NativeM]):
     def failure(self, error: Exception) -> SutureError | None:
         found = import_extra("botocore.exceptions", "boto3>=1.40")
         given: Any = error
-        told = brief(error)
+        text = brief(error)
         if isinstance(error, found.HTTPClientError) and isinstance(given.kwargs.get("error"), SutureError):
             return given.kwargs["error"]
         if isinstance(error, found.ClientError):
@@ -107,18 +107,18 @@ class BedrockModel(ProviderModel[NativeM]):
                 f"BedrockModel cannot ask: {error} Set {self.key_from} and AWS_DEFAULT_REGION, or pass client="
             )
         if isinstance(error, (found.ReadTimeoutError, found.ConnectTimeoutError)):
-            return ModelTimeoutError(told, provider="bedrock")
+            return ModelTimeoutError(text, provider="bedrock")
         if isinstance(error, found.ConnectionError):
-            return ModelConnectionError(told, provider="bedrock")
+            return ModelConnectionError(text, provider="bedrock")
         if isinstance(error, (found.HTTPClientError, found.IncompleteReadError)):
             return self.cut(error)
-        return ModelRequestError(told, provider="bedrock") if isinstance(error, found.BotoCoreError) else None
+        return ModelRequestError(text, provider="bedrock") if isinstance(error, found.BotoCoreError) else None
 
     def keys_of(self, client: Any) -> list[str]:
-        """Return what the client signs with, and the token that it may send."""
+        """Return the secrets with which the client signs, and the token that it may send."""
         signer = getattr(client or self.__dict__.get("_client"), "_request_signer", None)
         credentials = getattr(signer, "_credentials", None)
-        frozen = getattr(credentials, "_frozen_credentials", credentials)  # to ask for more might renew them
+        frozen = getattr(credentials, "_frozen_credentials", credentials)  # the public attributes might refresh them
         held = [getattr(frozen, "secret_key", None), getattr(frozen, "token", None), environ.get(_BEARER)]
         return [secret for secret in held if isinstance(secret, str)]
 
@@ -142,12 +142,12 @@ class BedrockModel(ProviderModel[NativeM]):
         return watch(boto3.client("bedrock-runtime", endpoint_url=self.base_url, config=config))
 
 
-def _pass(_: object) -> None:
-    """Let go of what nobody waits for."""
+def _ignore(_: object) -> None:
+    """Ignore a result that nobody waits for."""
 
 
 def _close(answer: Mapping[str, Any]) -> None:
-    """Close the connection, even if a thread waits on it: only a shutdown wakes it."""
+    """Close the connection; if a thread waits on it, only a shutdown wakes that."""
     stream = answer.get("stream")
     raw = getattr(stream, "_raw_stream", None)
     with suppress(Exception):
@@ -157,7 +157,7 @@ def _close(answer: Mapping[str, Any]) -> None:
 
 
 def _with_bytes(value: Any, name: str = "") -> Any:
-    """Return a payload with the bytes that boto3 wants, where JSON has base64."""
+    """Return a payload with bytes in place of base64, as boto3 wants it."""
     if isinstance(value, dict):
         held = cast("dict[str, Any]", value)
         return {key: item if key in _OPEN else _with_bytes(item, key) for key, item in held.items()}
@@ -170,17 +170,17 @@ def _with_bytes(value: Any, name: str = "") -> Any:
 
 
 T = TypeVar("T")
-_waited_on: ContextVar[list[Any]] = ContextVar("suture_bedrock_connections")
-"""Where a client that is watched notes on which connection it waits."""
+_connections: ContextVar[list[Any]] = ContextVar("suture_bedrock_connections")
+"""The connections on which a watched client is waiting."""
 
 
 async def _do(worker: Worker, connections: list[Any], work: Callable[[], T], undo: Callable[[T], None]) -> T:
-    """Return what `work` returns. Where nobody waits any more, its thread is woken, and `undo` gets what comes."""
+    """Do `work` in the thread. If this is cancelled, wake the thread, and call `undo` with the late result."""
     made: list[T] = []
     given_up: list[bool] = []
 
     def run() -> T:
-        _waited_on.set(connections)
+        _connections.set(connections)
         made.append(work())
         if given_up:
             undo(made[0])
@@ -199,31 +199,31 @@ async def _do(worker: Worker, connections: list[Any], work: Callable[[], T], und
 
 
 def watch(client: Any) -> Any:
-    """Return the client, which now says on which connection it waits, takes no endless body and follows no redirect."""
+    """Make the client report its connections, bound the bodies it reads and follow no redirects; return it."""
     kinds: dict[str, Any] = client._endpoint.http_session._pool_classes_by_scheme  # noqa: SLF001 - there is no other way
     for scheme, pool in kinds.items():
-        kinds[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": _watched(pool.ConnectionCls)})
+        kinds[scheme] = type(pool.__name__, (pool,), {"ConnectionCls": _watch_connections(pool.ConnectionCls)})
     return client
 
 
-def _watched(kind: Any) -> Any:
+def _watch_connections(kind: Any) -> Any:
     class Watched(kind):
         def request(self, *given: Any, **named: Any) -> Any:
-            _waited_on.get([]).append(self)
+            _connections.get([]).append(self)
             above: Any = super()
             return above.request(*given, **named)
 
         def getresponse(self) -> Any:
             above: Any = super()
             response: Any = above.getresponse()
-            response.stream = partial(_bounded, response.stream, is_error=response.status >= 300)
+            response.stream = partial(_bound_stream, response.stream, is_error=response.status >= 300)
             response.get_redirect_location = lambda: None
             return response
 
     return Watched
 
 
-def _bounded(stream: Callable[..., Iterator[bytes]], *given: Any, is_error: bool, **named: Any) -> Iterator[bytes]:
+def _bound_stream(stream: Callable[..., Iterator[bytes]], *given: Any, is_error: bool, **named: Any) -> Iterator[bytes]:
     bound = Bound(is_error=is_error)
     for chunk in stream(*given, **named):
         yield bound.take(chunk)

@@ -17,10 +17,10 @@ from suture.models.provider import NO_KEY, Body, ProviderModel
 from suture.providers.gemini.stream import read_details
 from suture.wires.fields import is_map, map_of
 
-_NOTHING = [{"role": "user", "parts": [{"text": "."}]}]
-"""What the SDK's own arguments say: the body of the request takes its place."""
-_ALONE = {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
-"""What the SDK does by itself is left to the agent."""
+_DUMMY = [{"role": "user", "parts": [{"text": "."}]}]
+"""A dummy for the SDK's own arguments, which `extra_body` replaces."""
+_NO_AUTOMATION = {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
+"""Turns off what the SDK would do by itself: that is the agent's work."""
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 
 
@@ -44,15 +44,15 @@ class GeminiModel(ProviderModel[NativeM]):
             body = body._replace(messages=[_without_ids(content) for content in body.messages])
         asked = {
             "model": self.model,
-            "contents": _NOTHING,
-            "config": {**_ALONE, "http_options": {"extra_body": body.payload}},
+            "contents": _DUMMY,
+            "config": {**_NO_AUTOMATION, "http_options": {"extra_body": body.payload}},
         }
         if not self.streaming:
             yield _plain(await models.generate_content(**asked))
             return
-        came: list[Any] = []
+        responses: list[Any] = []
         try:
-            noting = answers.set(came)
+            noting = answers.set(responses)
             try:
                 chunks = await models.generate_content_stream(**asked)
                 chunk = await anext(chunks, None)
@@ -63,15 +63,15 @@ class GeminiModel(ProviderModel[NativeM]):
                     yield _plain(chunk)
                     chunk = await anext(chunks, None)
         finally:
-            for response in came:  # the SDK leaves it to the garbage collector
+            for response in responses:  # the SDK leaves closing to the garbage collector
                 await response.aclose()
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with calls of this turn that another model made acceptable.
+        """Return the body, in which Gemini also accepts calls of this turn that another model made.
 
-        Before Gemini 3, tools and a schema of the answer do not go together: the instruction tells it, too.
+        Before Gemini 3, tools and an answer schema exclude each other; the instruction describes the schema as well.
         """
-        if "tools" in body.settings and _DEMANDS.search(self.model) is None:
+        if "tools" in body.settings and _GEMINI_3.search(self.model) is None:
             for path in ("generationConfig.responseJsonSchema", "generationConfig.responseMimeType"):
                 take_out(body.settings, path)
         return body._replace(messages=sign_foreign_calls(self.model, body.messages))
@@ -107,7 +107,7 @@ class GeminiModel(ProviderModel[NativeM]):
 
 
 def _without_ids(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a content whose calls and responses have no ids: Vertex AI refuses them, and goes by names and order.
+    """Return a content without the ids of calls and responses: Vertex AI refuses them, and uses names and order.
 
     400: 'Unknown name "id" at contents[1].parts[0].function_call' (pydantic-ai#5081, fantasy#265, vercel/ai#15891).
     """
@@ -119,16 +119,16 @@ def _without_ids(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(response: Any) -> dict[str, Any]:
-    """Return one of the SDK's responses as the body that it was made of."""
+    """Return one of the SDK's responses as the body it was made from."""
     return response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"})
 
 
 _NO_SIGNATURE = "skip_thought_signature_validator"
-_DEMANDS = re.compile(r"(?:^|/)gemini-(?:[3-9]|\d\d)")
+_GEMINI_3 = re.compile(r"(?:^|/)gemini-(?:[3-9]|\d\d)")
 
 
 def sign_foreign_calls(model: str, contents: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Return `contents` with the word on the first call of each step of this turn that has no signature.
+    """Mark the first call of each step of this turn if it has no signature, which Gemini 3 demands.
 
     >>> asks = {"role": "model", "parts": [{"functionCall": {"name": "f"}}]}
     >>> sign_foreign_calls("gemini-3-pro", [{"role": "user", "parts": [{"text": "hi"}]}, asks])[1]["parts"][0]
@@ -137,7 +137,7 @@ def sign_foreign_calls(model: str, contents: Sequence[Mapping[str, Any]]) -> lis
     True
     """
     signed: list[Any] = list(contents)
-    if _DEMANDS.search(model) is None:
+    if _GEMINI_3.search(model) is None:
         return signed
     for place in range(len(signed) - 1, -1, -1):
         parts: list[dict[str, Any]] = signed[place].get("parts") or []

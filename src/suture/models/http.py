@@ -1,8 +1,8 @@
-"""What goes over the line: the HTTP client under the SDKs, and what providers say when they refuse or fail.
+"""The HTTP client under the SDKs, and the errors for refusals and failures of providers.
 
-There is one client for each event loop: connections are kept while the loop lives, closed with it. The loop itself
-holds it, for connections hold their loop: kept anywhere else, both would stay for good where a loop was closed without
-`shutdown_asyncgens`. No redirect takes a key elsewhere, no body is endless, and what is secret gets into no error.
+Each event loop has one client, whose connections live as long as the loop. The loop itself holds the client, because
+connections hold their loop: kept anywhere else, both would leak if a loop was closed without `shutdown_asyncgens`. No
+redirect takes a key elsewhere, no body is endless, and no secret gets into an error.
 """
 
 import asyncio
@@ -35,15 +35,15 @@ from suture.wires.fields import is_list, is_map
 MAX_REPLY = 256 * 1024 * 1024
 """How many bytes a reply may have, all its events together."""
 MAX_ERROR = 1024 * 1024
-"""How many bytes of an error are read: an SDK takes all that it gets."""
-_FOR_GOOD = (
+"""How many bytes of an error are read; an SDK would read everything."""
+_UNPAID = (
     *("insufficient_quota", "insufficient_balance", "exceeded_current_quota_error"),
     *("billing_hard_limit_reached", "billing_not_active", "billing_error"),
 )
-"""What waiting does not change: somebody has to pay."""
+"""Errors that waiting does not cure, because somebody has to pay."""
 _LONGEST = 500
 _SHORTEST = 8
-"""A piece of a secret that is told: what is shorter gives nothing away."""
+"""The shortest beginning of a secret that is masked; shorter ones give nothing away."""
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid")
 _KINDS: Mapping[int, type[ModelError]] = {
     401: ModelAuthError,
@@ -56,7 +56,7 @@ _KINDS: Mapping[int, type[ModelError]] = {
     429: RateLimitError,
 }
 answers: ContextVar[list[Any] | None] = ContextVar("suture_answers", default=None)
-"""Where responses are noted as they come, for an SDK that does not close them."""
+"""A list that collects responses, for an SDK that does not close them."""
 _PIECE = 64 * 1024
 _GZIP = ("gzip", "x-gzip", "deflate")
 _ANY_GZIP = zlib.MAX_WBITS + 32
@@ -77,9 +77,9 @@ def status_error(
     request_id: str = "",
     code: str = "",
 ) -> ModelError:
-    """Return what an HTTP response that is no success says; `key` names where the key comes from.
+    """Return the error for an HTTP response that is not a success; `key` says where the key comes from.
 
-    `code` is the word that counts, where it does not stand in its usual place.
+    `code` is the provider's error code, if it is not in its usual place.
 
     >>> error = status_error("openai-chat", 429, {"error": {"message": "Slow down."}}, {"retry-after": "2"})
     >>> type(error).__name__, error.retry_after, error.retryable
@@ -98,7 +98,7 @@ def status_error(
         where = "elsewhere"
         with suppress(ValueError):
             parts = urlsplit(headers.get("location", ""))
-            host = parts.netloc.rpartition("@")[2]  # and nothing else that an address may hold
+            host = parts.netloc.rpartition("@")[2]  # nothing else of the address, which may hold a secret
             where = f"{parts.scheme}://{host}"[:_LONGEST] if host else where
         reason = f"it redirects to {where}, and is not followed; give that as base_url if it is right"
     return kind(
@@ -107,13 +107,13 @@ def status_error(
         status=status,
         code=code,
         request_id=(request_id or next((headers[name] for name in _REQUEST_IDS if name in headers), ""))[:_LONGEST],
-        retryable=False if code.lower() in _FOR_GOOD else None,
+        retryable=False if code.lower() in _UNPAID else None,
         retry_after=retry_after(headers),
     )
 
 
 def brief(error: BaseException) -> str:
-    """Return what an exception says, and no more of it than fits into another.
+    """Return the type and the text of an exception, short enough for another error's text.
 
     >>> brief(ValueError("no such thing"))
     'ValueError: no such thing'
@@ -122,7 +122,7 @@ def brief(error: BaseException) -> str:
 
 
 def json_fault(payload: Any, provider: str) -> ModelRequestError | None:
-    """Return why a request cannot be written as JSON, where it cannot: to send it again would not help.
+    """Return an error if a request cannot be written as JSON; sending it again would not help.
 
     >>> print(json_fault({"temperature": {0.5}}, "anthropic"))
     anthropic: the request cannot be written as JSON (TypeError: Object of type set is not JSON serializable)
@@ -135,7 +135,7 @@ def json_fault(payload: Any, provider: str) -> ModelRequestError | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a provider asks to be left alone.
+    """Return how many seconds a provider asks to wait.
 
     >>> retry_after({"retry-after-ms": "1500"}), retry_after({"retry-after": "soon"}), retry_after({})
     (1.5, None, None)
@@ -154,21 +154,21 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def scrubbed(error: SutureError, secrets: Iterable[str]) -> SutureError:
-    """Return `error`, without the secrets that a provider may have repeated in it.
+    """Mask the secrets that a provider may have repeated in `error`, and return it.
 
     >>> str(scrubbed(ModelError("bad key sk-123456"), ["sk-123456"]))
     'bad key ***'
     """
     known = sorted(filter(None, secrets), key=len, reverse=True)
-    error.args = tuple([_without(told, known) if isinstance(told, str) else told for told in error.args])
+    error.args = tuple([_mask(told, known) if isinstance(told, str) else told for told in error.args])
     for name in ("reason", "code", "request_id"):
         if isinstance(said := getattr(error, name, None), str):
-            setattr(error, name, _without(said, known))
+            setattr(error, name, _mask(said, known))
     return error
 
 
-def _without(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` without the secrets, and without the beginning of one where the text was cut in it."""
+def _mask(text: str, secrets: Iterable[str]) -> str:
+    """Return `text` with secrets masked, even one of which only the beginning is left."""
     for secret in secrets:
         for length in range(len(secret), min(_SHORTEST, len(secret)) - 1, -1):
             if secret[:length] in text:
@@ -193,7 +193,7 @@ def read_refusal(body: Any) -> tuple[str, str]:
 
 
 class Bound:
-    """Counts the bytes of a body: an error is cut where it is too long, a reply is refused.
+    """Limits the bytes of a body: an error that is too long is cut, a reply that is too long is refused.
 
     >>> bound = Bound(is_error=True)
     >>> len(bound.take(b"x" * 2 * MAX_ERROR)) == MAX_ERROR, bound.reached
@@ -207,11 +207,11 @@ class Bound:
 
     @property
     def reached(self) -> bool:
-        """Whether no more is to be read."""
+        """Whether nothing more should be read."""
         return self._is_error and self._left <= 0
 
     def take(self, chunk: bytes) -> bytes:
-        """Return what is taken of `chunk`; raise `ModelError` where the reply gets too long."""
+        """Return the part of `chunk` within the limit; raise `ModelError` if the reply gets too long."""
         taken = chunk[: max(self._left, 0)] if self._is_error else chunk
         self._left -= len(chunk)
         if self._left < 0 and not self._is_error:
@@ -219,9 +219,9 @@ class Bound:
         return taken
 
     def unpack(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield what is taken of `chunk`, which may be compressed: piece by piece, for a small one may hold a huge one.
+        """Yield `chunk` unpacked and limited, piece by piece, because a small chunk may unpack to a huge one.
 
-        Raises `ModelError` for a reply that is not compressed as it claims; of an error the status is enough.
+        Raises `ModelError` for a reply that is not compressed as it claims; for an error the status is enough.
         """
         if self._unpacker is None:
             yield self.take(chunk)
@@ -239,7 +239,7 @@ class Bound:
 
 
 class Held(NamedTuple):
-    """A loop's client, what was made of it for whom, and what closes it when the loop ends."""
+    """An event loop's client, the SDK clients over it by model, and the generator that closes it with the loop."""
 
     client: Any
     made: WeakKeyDictionary[Any, Any]
@@ -251,7 +251,7 @@ async def held_by_loop() -> Held:
     loop = asyncio.get_running_loop()
     held: Held | None = vars(loop).get(_ATTRIBUTE)
     if held is None:
-        client = _make()
+        client = _make_client()
         held = Held(client, WeakKeyDictionary(), _close_at_the_end(client))
         setattr(loop, _ATTRIBUTE, held)
         await anext(held.closer)
@@ -259,7 +259,7 @@ async def held_by_loop() -> Held:
 
 
 async def _close_at_the_end(client: Any) -> AsyncGenerator[None]:
-    """Wait until the loop closes its generators, which it does before it ends."""
+    """Close the client when the loop closes its async generators, which it does before it ends."""
     try:
         yield
     finally:
@@ -267,11 +267,11 @@ async def _close_at_the_end(client: Any) -> AsyncGenerator[None]:
         vars(asyncio.get_running_loop()).pop(_ATTRIBUTE, None)
 
 
-def _make() -> Any:
+def _make_client() -> Any:
     from httpx2 import AsyncByteStream, AsyncClient, Limits  # noqa: PLC0415 - comes with the SDKs
 
     class Bounded(AsyncByteStream):
-        """A body of which not everything is taken: an error is cut, a reply that is too long refused."""
+        """A body with a limit: an error is cut, a reply that is too long is refused."""
 
         def __init__(self, whole: Any, bound: Bound) -> None:
             self._whole, self._bound = whole, bound

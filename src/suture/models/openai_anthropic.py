@@ -1,7 +1,6 @@
-"""The models over the packages `openai` and `anthropic`, which are made alike, by Stainless.
+"""The models over the packages `openai` and `anthropic`, which Stainless generates alike.
 
-The SDK knows the address, the key and the connection; the bytes of the reply are read by our own decoder, which
-bounds what it holds.
+The SDK handles the address, the key and the connection; our own decoder reads the bytes of the reply and limits them.
 """
 
 import re
@@ -20,12 +19,12 @@ from suture.wires import get_wire
 from suture.wires.fields import parse_json
 
 _RAW = "X-Stainless-Raw-Response"
-"""The header that has both packages hand over the response as it comes."""
+"""The header that makes both packages return the raw response."""
 _HEAD, _SHORTEST = 80, 6
-"""How much is told of a body that is no stream, and how much of it must have come to tell."""
+"""How much of a body that is not a stream is quoted, and how much of it must have arrived to say so."""
 _FIELD = re.compile(rb"\s*(\xef\xbb\xbf)?(data|event|id|retry)?:")
 _ENVIRONMENT: dict[str, Any] = {"organization": None, "project": None, "_custom_headers": {}}
-"""What else the packages take from the environment. It is for the provider, not for another server."""
+"""What else the packages read from the environment, which is meant for the provider and not for another server."""
 
 
 class SDKModel(ProviderModel[NativeM]):
@@ -34,11 +33,11 @@ class SDKModel(ProviderModel[NativeM]):
     key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
     key_paths: ClassVar[tuple[str, ...]] = ("api_key", "auth_token", "_azure_ad_token")
     requirement: ClassVar[str] = "openai>=3"
-    """What pip is told to install."""
+    """The requirement for pip."""
     brand: ClassVar[str] = "OpenAI"
-    """What the package's client and its errors are called after."""
+    """The prefix of the names of the package's client and errors."""
     path: ClassVar[str]
-    """Where the provider answers, below the client's address."""
+    """The path of requests, below the client's base URL."""
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         client = await self.client()
@@ -54,7 +53,7 @@ class SDKModel(ProviderModel[NativeM]):
                 async for chunk in chunks:
                     taken = bound.take(chunk)
                     if is_stream is None and taken.strip():
-                        is_stream = not taken.lstrip().startswith((b"{", b"["))  # some report an error as JSON alone
+                        is_stream = not taken.lstrip().startswith((b"{", b"["))  # some report an error as plain JSON
                     if is_stream is False:
                         whole.append(taken)
                         continue
@@ -76,7 +75,7 @@ class SDKModel(ProviderModel[NativeM]):
 
     @asynccontextmanager
     async def _ask(self, client: Any, body: Body) -> AsyncGenerator[Any]:
-        """Give the SDK's raw streaming response: to a ready body, where the client takes one."""
+        """Yield the SDK's raw streaming response; the body is sent as ready bytes if the client takes them."""
         is_azure = hasattr(client, "_api_version")  # it reads the model's name from the payload
         sent: dict[str, Any] = {"body": body.payload} if is_azure else {"content": body.content}
         options = {"headers": {"Content-Type": "application/json", _RAW: "stream"}}
@@ -90,7 +89,7 @@ class SDKModel(ProviderModel[NativeM]):
         return to_json(message)
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with the model's name, and whether it streams."""
+        """Return the body with the model's name and the `stream` flag."""
         return body._replace(settings={"model": self.model, **body.settings, "stream": self.streaming})
 
     def _import_sdk(self) -> Any:
@@ -131,7 +130,7 @@ class SDKModel(ProviderModel[NativeM]):
 
 
 _TELL_USAGE = frozenset(("mistral",))
-"""Whose servers tell the usage of a stream unasked, and refuse to be asked: 422, extra_forbidden (avante#2347)."""
+"""Profiles whose servers report usage unasked and refuse the option: 422, extra_forbidden (avante#2347)."""
 
 
 class OpenAIChatModel(SDKModel[NativeM]):
@@ -149,22 +148,22 @@ class OpenAIChatModel(SDKModel[NativeM]):
     path: ClassVar[str] = "/chat/completions"
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body; of a stream, the usage is asked for."""
+        """Return the body; a stream also asks for its usage."""
         is_asked = self.streaming and self.profile not in _TELL_USAGE
         usage = {"stream_options": {"include_usage": True}} if is_asked else {}
         return super().lay_over(body._replace(settings={**usage, **body.settings}))
 
 
 _UNSTORED = get_codec("openai-responses", store=False)
-_THOUGHTLESS = re.compile(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt|gpt-5-chat)")
+_NO_REASONING = re.compile(r"(?:^|[/:])(?:gpt-3|gpt-4|chatgpt|gpt-5-chat)")
 """Models that do not reason: 400, 'Encrypted content is not supported with this model' (agent-framework#7483)."""
 
 
 class OpenAIResponsesModel(SDKModel[NativeM]):
     """A model behind the Responses API, through the `openai` package (extra `openai`).
 
-    Nothing is left at the provider: `store` is off, and reasoning comes back encrypted and is sent again with the
-    next turn. Both can be set in `options`.
+    The provider stores nothing: `store` is off, and reasoning comes back encrypted and is sent again with the next
+    turn. Both can be set in `options`.
 
     >>> OpenAIResponsesModel("gpt-5", wire="agentic").profile
     'openai-responses'
@@ -174,10 +173,10 @@ class OpenAIResponsesModel(SDKModel[NativeM]):
     path: ClassVar[str] = "/responses"
 
     def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
-        """Return codec and options: where nothing is stored, items have no ids that the service would have to know."""
+        """Return codec and options; if nothing is stored, items are sent without ids, which would be unknown."""
         if options.get("store"):
             return self.codec, options
-        thoughts = {} if _THOUGHTLESS.search(self.model) else {"include": ["reasoning.encrypted_content"]}
+        thoughts = {} if _NO_REASONING.search(self.model) else {"include": ["reasoning.encrypted_content"]}
         return _UNSTORED, {"store": False, **thoughts, **options}
 
 
@@ -185,7 +184,7 @@ _CACHE = {True: {"type": "ephemeral"}, "5m": {"type": "ephemeral"}, "1h": {"type
 _MARK = b'"cache_control":'
 _CALL = b'"tool_use"'
 _MARKS = 4
-"""How many marks a request may have."""
+"""The most marks that a request may have."""
 
 
 class AnthropicModel(SDKModel[NativeM]):
@@ -207,7 +206,7 @@ class AnthropicModel(SDKModel[NativeM]):
     path: ClassVar[str] = "/v1/messages"
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with cache marks where they are asked for; if it has no tools, those called are named."""
+        """Return the body with cache marks if they are asked for; if it has no tools, those called are declared."""
         body = super().lay_over(body)
         if "tools" not in body.settings and any(_CALL in form for form in body.forms):
             view, form = get_wire(self.codec_name).view, self.codec.request_form
@@ -218,34 +217,34 @@ class AnthropicModel(SDKModel[NativeM]):
             return body
         if not isinstance(asked, bool | str) or asked not in _CACHE:
             raise ConfigError(f"cache takes True, '5m' or '1h', not {asked!r}")
-        return _marked(body, _CACHE[asked])
+        return _add_marks(body, _CACHE[asked])
 
 
-def _marked(body: Body, mark: dict[str, str]) -> Body:
-    """Return the body with a mark on the end of the conversation, of the instruction and of the tools.
+def _add_marks(body: Body, mark: dict[str, str]) -> Body:
+    """Return the body with a mark on the end of the conversation, of the instruction and of the tools, in this order.
 
-    Marks that are there count: where no more are taken, the first of these come first.
+    Existing marks count towards the limit, so the later places may get none.
     """
     settings, messages, forms = dict(body.settings), body.messages, body.forms
     left = _MARKS - sum([form.count(_MARK) for form in forms]) - to_json(settings).count(_MARK)
     if messages and left > 0 and _takes_mark(messages[-1]["content"]):
-        last = {**messages[-1], "content": _last_marked(messages[-1]["content"], mark)}
+        last = {**messages[-1], "content": _mark_last(messages[-1]["content"], mark)}
         messages, forms = [*messages[:-1], last], [*forms[:-1], to_json(last)]
         left -= 1
     for name in ("system", "tools"):
         if left > 0 and _takes_mark(settings.get(name)):
-            settings[name] = _last_marked(settings[name], mark)
+            settings[name] = _mark_last(settings[name], mark)
             left -= 1
     return body._replace(settings=settings, messages=messages, forms=forms)
 
 
 def _takes_mark(blocks: Any) -> bool:
-    """Tell whether the last block can be marked, and is not yet."""
+    """Return whether the last block can have a mark and has none yet."""
     if not blocks or not isinstance(blocks, list):
         return False
     last = cast("dict[str, Any]", blocks[-1])
     return "cache_control" not in last and last.get("type") not in {"thinking", "redacted_thinking"}
 
 
-def _last_marked(blocks: list[Any], mark: Mapping[str, str]) -> list[Any]:
+def _mark_last(blocks: list[Any], mark: Mapping[str, str]) -> list[Any]:
     return [*blocks[:-1], {**blocks[-1], "cache_control": dict(mark)}]

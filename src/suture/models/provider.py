@@ -1,8 +1,8 @@
-"""What the models of all providers share: native messages in, a payload out, events in, deltas and a message out.
+"""The code that all provider models share: from native messages to a payload, from events to deltas and a message.
 
-A history only grows. So what was made of its messages is kept with its log: a turn encodes what is new, fits it (on the
-provider's own wire, with what went before in mind) and joins the bytes. What holds for the end of a conversation alone,
-such as a cache mark, is laid over it and never kept.
+A history only grows, so its encoded messages are kept with its log: a turn encodes the new messages, fits them (on the
+provider's own wire, knowing the earlier ones) and joins the bytes. What is only true at the end of a conversation, such
+as a cache mark, is added for one request and never kept.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ from suture.wires import get_wire, sendable
 from suture.wires.fields import is_object_text
 
 NO_KEY = "none-needed"
-"""What a server of one's own is sent: never the key that the environment holds for the provider itself."""
+"""The key for a user's own server, which must never get the provider's key from the environment."""
 _QUIET = (Lost.META, Lost.EXTRA)
 """Losses that nobody misses in a request."""
 _ABOUT_TOOLS = ("tool_choice", "parallel_tool_calls")
 _NETWORK = frozenset(("httpx2", "httpcore2", "httpx", "httpcore", "h11", "aiohttp", "urllib3", "http"))
-"""Packages below the SDKs, whose exceptions some let through."""
+"""Packages below the SDKs whose exceptions some SDKs let through."""
 to_json = msgspec.json.Encoder().encode
 
 
@@ -67,9 +67,9 @@ class Settings(TypedDict, total=False):
     timeout: float | None
     """How many seconds a whole reply may take."""
     streaming: bool
-    """Whether the reply is asked for piece by piece; `False` for servers that cannot."""
+    """Whether the reply is requested as a stream; `False` for servers that cannot stream."""
     options: Mapping[str, Any] | None
-    """Options of every request, such as `{"temperature": 0}`; those of a run come on top."""
+    """Options of every request, such as `{"temperature": 0}`; those of a run override them."""
 
 
 class Body(NamedTuple):
@@ -86,7 +86,7 @@ class Body(NamedTuple):
     field: str
     messages: list[Any]
     forms: list[Any]
-    """The messages as the model keeps them: as bytes, where the SDK takes a ready body."""
+    """The messages in the form that the SDK takes: bytes, if it takes a ready body."""
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Body(NamedTuple):
 
 
 class Conversation:
-    """One history on its way to one provider: what was made of it so far."""
+    """The encoded and fitted messages of one history for one provider."""
 
     def __init__(self, codec: Codec, profile: Profile, language: Language, form: Callable[[Any], Any]) -> None:
         self._codec, self._form = codec, form
@@ -111,14 +111,14 @@ class Conversation:
         self.length = 0
         """How many native messages were encoded."""
         self.outside: list[AgenticMessage] = []
-        """The first messages, the system's, which the provider keeps outside of the list."""
+        """The leading system messages, which the provider keeps outside the list."""
         self.losses: list[Loss] = []
-        """What could not be said in the messages."""
+        """What the messages could not express."""
         self._sent: list[Any] = []
         self._forms: list[Any] = []
 
     def extend(self, messages: Sequence[Any]) -> None:
-        """Encode and fit `messages`, which go on from what was encoded before."""
+        """Encode and fit `messages`, which follow those encoded before."""
         made: list[Any] = []
         causes: dict[tuple[int, int], Cause] = {}
         leading = 0
@@ -133,15 +133,15 @@ class Conversation:
             items = self._codec.write_message(said, losses)
             lost = losses.found()
             if lost and Lost.ARGUMENTS in [loss.name for loss in lost]:
-                causes |= self._malformed(said, items)
+                causes |= self._find_malformed(said, items)
             self.losses += lost
             made += items
             self._origins += [place] * len(items)
         self._repairer.extend(made, causes=causes)
         self.length += len(messages)
 
-    def _malformed(self, message: AgenticMessage, items: Sequence[Any]) -> dict[tuple[int, int], Cause]:
-        """Return the calls of `message` whose arguments were lost on the way into `items`: nothing there tells it."""
+    def _find_malformed(self, message: AgenticMessage, items: Sequence[Any]) -> dict[tuple[int, int], Cause]:
+        """Return the calls of `message` whose arguments were malformed, which the encoded `items` no longer show."""
         calls = [block for block in message.content_blocks if isinstance(block, FunctionToolCall)]
         wire, start = get_wire(self._codec.name), len(self._origins)
         places = [(at, number) for at, item in enumerate(items, start) for number in range(len(wire.view(item).calls))]
@@ -152,7 +152,7 @@ class Conversation:
         }
 
     def fitted(self) -> list[Any]:
-        """Return what the provider accepts; raise `HistoryError` where something in it cannot be mended."""
+        """Return the repaired messages; raise `HistoryError` if something in them cannot be repaired."""
         unresolved = self._repairer.unresolved
         if unresolved:
             native = [msgspec.structs.replace(found, index=self._origins[found.index]) for found in unresolved]
@@ -165,7 +165,7 @@ class Conversation:
         return list(self._repairer.messages)
 
     def forms(self, messages: list[Any]) -> list[Any]:
-        """Return each of `messages` in the form that the SDK takes; what was sent before is not formed again."""
+        """Return each of `messages` in the form that the SDK takes; those sent before are not formed again."""
         known = min(len(self._sent), len(messages))
         same = next(compress(count(), map(is_not, self._sent, messages)), known)
         self._forms[same:] = [self._form(message) for message in messages[same:]]
@@ -174,12 +174,12 @@ class Conversation:
 
 
 def follow(history: History[Any], key: Any, make: Callable[[], Conversation]) -> Conversation:
-    """Return the conversation that `history` goes on with, up to date; it is kept with the history's log."""
+    """Return the conversation of `history`, brought up to date; it is kept with the history's log."""
     memo = history.log.memo
     conversation: Conversation | None = memo.get(key)
     if conversation is None or conversation.length > history.length:
         conversation = make()
-    memo.pop(key, None)  # whoever fails half way leaves nothing behind
+    memo.pop(key, None)  # a failure half way must leave nothing behind
     if conversation.length < history.length:
         conversation.extend(history[conversation.length :])
     memo[key] = conversation
@@ -195,15 +195,15 @@ def _as_agentic(message: Any, place: int) -> AgenticMessage:
 
 
 class ProviderModel(ABC, Generic[NativeM]):
-    """A model of one provider. It speaks `Message`, or with `wire="agentic"` `AgenticMessage`."""
+    """A model of one provider. Its messages are `Message`, or `AgenticMessage` with `wire="agentic"`."""
 
     codec_name: ClassVar[str]
     key_from: ClassVar[str]
-    """Where a key comes from, for the error that it is refused."""
+    """Where the key comes from, for the error if it is refused."""
     closes_schema: ClassVar[bool] = False
-    """Whether the schema of an answer may have no objects with other fields than it names."""
+    """Whether objects in an answer schema must forbid additional fields."""
     key_paths: ClassVar[tuple[str, ...]] = ()
-    """Where a client of the SDK holds keys, to keep them out of errors."""
+    """The attributes of an SDK client that hold keys, to keep these out of errors."""
 
     def __init__(
         self, model: str, *, wire: Literal["message", "agentic"] = "message", **settings: Unpack[Settings]
@@ -240,47 +240,47 @@ class ProviderModel(ABC, Generic[NativeM]):
 
     @property
     def name(self) -> str:
-        """How events call it."""
+        """The model's name in events."""
         return self.model
 
     @property
     def context_window(self) -> int | None:
-        """How many tokens its context holds, where that is known: `Compaction` goes by it."""
+        """The size of its context in tokens, if known; `Compaction` uses it."""
         return context_window(self.model)
 
     @property
     def key_hint(self) -> str:
-        """Where the key that was refused came from: a server of one's own is sent none of the environment's."""
+        """Where a refused key came from; a user's own server never gets one from the environment."""
         return self.key_from if self.base_url is None else "api_key="
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
 
     async def stream(self, request: ModelRequest[NativeM], /) -> AsyncIterator[Delta | NativeM]:
-        """Ask the provider: yield what it says as it comes, then the whole message."""
+        """Send a request, and yield the reply's deltas as they come, then the whole message."""
         body = self.body(request)
         reader = self.codec.reader()
         whole: Mapping[str, Any] | None = None
         failure: SutureError | None = None
         message: AgenticMessage | None = None
         try:
-            async with closing(_in_time(self.events(body), self.timeout, self.codec_name)) as events:
+            async with closing(_limit_time(self.events(body), self.timeout, self.codec_name)) as events:
                 async for event in events:
                     if not self.streaming or isinstance(event, WholeBody):
-                        whole = event  # some servers do not stream, whatever they are asked
+                        whole = event  # some servers never stream
                         continue
                     for delta in reader.feed(event):
                         yield delta
             message = reader.finish() if whole is None else self._read(whole)
-        except Exception as error:  # noqa: BLE001 - whatever an SDK raises becomes one of ours
+        except Exception as error:  # noqa: BLE001 - any error of an SDK becomes one of ours
             failure = scrubbed(self._explain(error, body), [*self._secrets, *self.keys_of(self.given_client)])
-        if failure is not None:  # raised here, so that nothing of the SDK's hangs on it
+        if failure is not None:  # raised here, so that it does not refer to the SDK's error
             failure.__cause__ = failure.__context__ = None
             raise failure
         yield cast("NativeM", encode([cast("AgenticMessage", message)], self.wire).messages[0])
 
     def _read(self, whole: Mapping[str, Any]) -> AgenticMessage:
-        """Return what a whole body says; one that is no reply may say why."""
+        """Decode a whole body; if it is not a reply, add the reason that it gives to the error."""
         try:
             return self.codec.decode_reply(whole)
         except ModelError as error:
@@ -292,7 +292,7 @@ class ProviderModel(ABC, Generic[NativeM]):
 
     @abstractmethod
     def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
-        """Send `body` and yield the events of the stream, or, if this model does not stream, the whole body."""
+        """Send `body` and yield the events of the stream, or the whole body if this model does not stream."""
 
     async def client(self) -> Any:
         """Return the client that was passed in, or one over the HTTP client of the running loop."""
@@ -312,32 +312,32 @@ class ProviderModel(ABC, Generic[NativeM]):
 
     @abstractmethod
     def failure(self, error: Exception) -> SutureError | None:
-        """Return what an exception of the SDK means; `None` where it is not the SDK's."""
+        """Return our error for an exception of the SDK, or `None` if it is not the SDK's."""
 
     def keys_of(self, client: Any) -> list[str]:
-        """Return what a client holds that must never be seen in an error."""
+        """Return the secrets of a client, which must never appear in an error."""
         held = [reduce(lambda holder, name: getattr(holder, name, None), p.split("."), client) for p in self.key_paths]
         return [key for key in held if isinstance(key, str) and key]
 
     def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
-        """Return the codec and the options of a request, with what this model chooses where nobody did."""
+        """Return the codec and the options of a request, including this model's own defaults."""
         return self.codec, options
 
     def form(self, message: Any) -> Any:
-        """Return a message as the SDK takes it; it is kept, and formed once."""
+        """Return a message in the form that the SDK takes; the result is kept."""
         return message
 
     def lay_over(self, body: Body) -> Body:
-        """Return the body with what every request has, as the model's name, and what holds for this one alone."""
+        """Return the body with what every request has, such as the model's name, and what only this one has."""
         return body
 
     def unreached(self, error: BaseException) -> ModelConnectionError:
-        """Return the error that nobody answers there."""
+        """Return the error for a server that cannot be reached."""
         where = self.base_url or "the provider"
         return ModelConnectionError(f"{where} was not reached ({brief(error)})", provider=self.codec_name)
 
     def cut(self, error: BaseException) -> StreamCutError:
-        """Return the error that a reply is not whole."""
+        """Return the error for a reply that broke off."""
         return StreamCutError(f"{self.codec_name}: the connection broke before the message was whole ({brief(error)})")
 
     def _explain(self, error: Exception, body: Body) -> SutureError:
@@ -359,7 +359,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         return json_fault(body.payload, self.codec_name) or failed
 
     def _fit_options(self, options: Mapping[str, Any], losses: Losses, *, has_tools: bool) -> Mapping[str, Any]:
-        """Return the options that the provider accepts: without tools, none chooses one; a schema is closed."""
+        """Drop options about tools if there are none, and close the answer schema if the provider demands it."""
         if not has_tools and self.codec.request_form.tools.partition(".")[0] not in options:
             options = {name: value for name, value in options.items() if name not in _ABOUT_TOOLS}
         if self.closes_schema and "output_schema" in options:
@@ -372,7 +372,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         return options
 
     def body(self, request: ModelRequest[NativeM]) -> Body:
-        """Return what the provider is sent: encoded, then fitted, as far as it is new."""
+        """Return the body of a request; only its new messages are encoded and fitted."""
         codec, options = self.choose({**self.options, **request.options})
         losses = Losses()
         options = self._fit_options(options, losses, has_tools=bool(request.tool_infos))
@@ -383,7 +383,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         conversation = follow(history, key, lambda: Conversation(codec, self.rules, language, self.form))
         asked = Request(conversation.outside, request.instruction, request.tool_infos, options)
         settings = sendable(codec.write_settings(asked, losses))
-        _tell_losses(run, (*conversation.losses, *losses.found()))
+        _send_losses(run, (*conversation.losses, *losses.found()))
         messages, head = conversation.fitted(), codec.write_head(sendable(request.instruction))
         forms = [*map(self.form, head), *conversation.forms(messages)]
         return self.lay_over(Body(settings, codec.messages_field, [*head, *messages], forms))
@@ -397,8 +397,8 @@ class WholeBody(dict[str, Any]):
     """
 
 
-async def _in_time(stream: AsyncGenerator[Any], seconds: float | None, provider: str) -> AsyncGenerator[Any]:
-    """Yield what `stream` yields, as long as waiting for it takes no more than `seconds` in all."""
+async def _limit_time(stream: AsyncGenerator[Any], seconds: float | None, provider: str) -> AsyncGenerator[Any]:
+    """Yield the items of `stream`, as long as waiting for them takes no more than `seconds` in all."""
     left = seconds
     async with closing(stream) as items:
         while True:
@@ -411,7 +411,7 @@ async def _in_time(stream: AsyncGenerator[Any], seconds: float | None, provider:
                 return
             except TimeoutError:
                 if not scope.expired():
-                    raise  # it is somebody else's
+                    raise  # not from this timeout
                 told = f"the reply was not whole after {seconds:g} seconds; timeout= says how long it may take"
                 raise ModelTimeoutError(told, provider=provider) from None
             if left is not None:
@@ -420,14 +420,14 @@ async def _in_time(stream: AsyncGenerator[Any], seconds: float | None, provider:
 
 
 def _find_run() -> RunContext[Any] | None:
-    """Return the run that asks, if one does."""
+    """Return the current run, if there is one."""
     with suppress(NotInRunError):
         return current_run()
     return None
 
 
-def _tell_losses(run: RunContext[Any] | None, losses: Iterable[Loss]) -> None:
-    """Send an event about what the provider is not told, once for each thing, if there is a run."""
+def _send_losses(run: RunContext[Any] | None, losses: Iterable[Loss]) -> None:
+    """Send an event about losses in the request, once for each loss, if there is a run."""
     missed = [loss for loss in losses if loss.name not in _QUIET]
     sent: set[Loss] = run.cache.setdefault(Loss, set()) if run is not None and missed else set()
     new = [loss for loss in missed if loss not in sent]

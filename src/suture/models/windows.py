@@ -2,12 +2,12 @@
 
 Two public catalogues were compared: `models.dev` (github.com/anomalyco/models.dev, 2 July 2026) and LiteLLM's
 `model_prices_and_context_window.json` (github.com/BerriAI/litellm, 8 August 2026). The comments name the providers' own
-pages, to look things up; of these only Anthropic's was read. Where they differ the smaller number is here: it costs an
-earlier compaction, the larger one a refused request. Where a provider limits the input by itself (OpenAI since GPT-5),
-that limit is here.
+pages for reference; of these only Anthropic's was read. If the catalogues differ, the smaller number is used: it costs
+an earlier compaction, while the larger one could cost a refused request. If a provider has a separate limit for the
+input (OpenAI since GPT-5), that limit is used.
 
-No test can ask the providers, and windows change: look at the page where one matters. A model that is not here has no
-known window; `Compaction(max_tokens=…)` or `model.context_window` says it then. The most specific name wins:
+No test can ask the providers, and windows change: check the page if one matters. A model that is not listed has no
+known window; set `Compaction(max_tokens=…)` or `model.context_window` then. The most specific name wins:
 `gpt-4.1-mini` is found by `gpt-4.1`, not by `gpt-4`.
 """
 
@@ -59,13 +59,13 @@ _SIZES = (
     (300_000, "nova-lite nova-pro"),
 )
 WINDOWS: dict[str, int] = {name: size for size, names in _SIZES for name in names.split()}
-"""How many tokens, by the beginning of a model's name."""
+"""The window in tokens, by the beginning of a model's name."""
 
 
 def context_window(model: str) -> int | None:
-    """Return how many tokens a request to the model called `model` may have; `None` where that is not known.
+    """Return how many tokens a request to the model called `model` may have, or `None` if that is unknown.
 
-    A provider's own prefix does not matter: routers write `anthropic/claude-…`, Bedrock `us.anthropic.claude-…`.
+    Prefixes do not matter: routers write `anthropic/claude-…`, Bedrock `us.anthropic.claude-…`.
 
     >>> context_window("gpt-4.1-mini"), context_window("us.anthropic.claude-sonnet-4-5-v1:0"), context_window("my-own")
     (1047576, 200000, None)

@@ -1,6 +1,6 @@
-"""One room for each provider: its rules, its wire, its codec and its streams. Each is loaded when it is asked for.
+"""One package for each provider, loaded on first use: its rules, its wire, its codec and its streams.
 
-Here stands where the requests of each provider's interface carry a history: the end of the path, the field, its wire.
+This module knows where a request to each provider carries its history: the end of the path, the field and the wire.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ __all__ = ["BATCHES", "KEPT", "PLACES", "Place", "continues", "find_place"]
 
 
 class Place(NamedTuple):
-    """Where a request carries a history: the field of the body, and the wire of what stands there.
+    """Where a request carries a history: the field of its body, and the wire of the messages in it.
 
     >>> Place("input", "openai-responses").field
     'input'
@@ -35,7 +35,7 @@ PLACES = {
     "messages/count_tokens": _MESSAGES,
     "messages/batches": _MESSAGES,
 }
-"""The place by the end of a path."""
+"""The place for each end of a path."""
 _METHODS = {
     "generateContent": _CONTENTS,
     "streamGenerateContent": _CONTENTS,
@@ -43,15 +43,15 @@ _METHODS = {
     "rawPredict": _MESSAGES,
     "streamRawPredict": _MESSAGES,
 }
-"""The place by what follows a colon: Gemini's own, and Claude at Google's."""
+"""The place for each method after the colon of a path: Gemini's own methods, and those of Claude on Vertex AI."""
 BATCHES = "messages/batches"
-"""Where several requests stand in one, each under `params`."""
+"""The path of requests that hold several others, each under `params`."""
 KEPT: Any = {"type": "item_reference", "id": "what the service keeps"}
-"""What stands in a list for that part of a conversation which the service keeps."""
+"""A list item that stands for the part of a conversation that the service keeps."""
 
 
 def find_place(path: str) -> Place | None:
-    """Return where a request with this path carries a history, if it does.
+    """Return where a request with this path carries its history; `None` if it carries none.
 
     >>> find_place("/v1/chat/completions").wire, find_place("/v1beta/models/gemini-3:streamGenerateContent").wire
     ('openai-chat', 'gemini')
@@ -66,7 +66,7 @@ def find_place(path: str) -> Place | None:
 
 
 def continues(body: Any) -> bool:
-    """Tell whether the service keeps what came before this request's list.
+    """Return whether the service keeps messages that come before the list in this request.
 
     >>> continues({"previous_response_id": "resp_1"}), continues({"messages": []})
     (True, False)

@@ -1,4 +1,4 @@
-"""Providers that speak the wire of another, with rules of their own."""
+"""Providers that use another provider's wire, with their own rules."""
 
 from suture.profiles import GUESTS, PRINTABLE, IdForm, Profile, rules
 
@@ -26,7 +26,7 @@ DEEPSEEK = Profile(
         reasoning_field="400: 'Missing reasoning_content field in the assistant message' (continue#11285); of each message of the turn (experiential#890, kimi-cli#2141)",
     ),
 )
-"""DeepSeek: Chat Completions, and a Responses endpoint that wants results right behind their calls."""
+"""DeepSeek: Chat Completions, and a Responses endpoint that wants results right after their calls."""
 
 KIMI = Profile(
     name="kimi",
@@ -119,4 +119,4 @@ MISTRAL = Profile(
         system_place="mistral-common: \"Unexpected role 'system' after role\"",
     ),
 )
-"""Mistral, whose own validator (mistral-common) the tests run on what is repaired."""
+"""Mistral; the tests run its own validator, mistral-common, on repaired histories."""

@@ -1,6 +1,6 @@
-"""The proxy: any program's requests go through it to a provider, and none carries a broken history.
+"""The proxy: repairs the histories in a program's requests on their way to a provider.
 
-An ASGI application (`Proxy`), and what serves it. See `suture proxy --help`.
+It is an ASGI application (`Proxy`) and functions that serve it. See `suture proxy --help`.
 """
 
 from suture.proxy.app import Proxy, Records, Timing

@@ -1,7 +1,7 @@
-"""The ASGI application: takes a request, has its history repaired, passes it on, and the reply back as it comes.
+"""The ASGI application: repairs the history in a request, forwards the request, and streams the reply back.
 
-A request that needs no repair goes on byte for byte, and so does one that cannot be read, or whose repair fails or is
-slow. A reply always does.
+A request that needs no repair is forwarded byte for byte, and so is one that cannot be read, or whose repair fails or
+takes too long. Replies always are.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ from suture.wires import sendable
 
 Scope = MutableMapping[str, Any]
 
-_SEALS = frozenset((b"content-md5", b"content-digest", b"digest", b"signature", b"x-amz-content-sha256"))
-"""Headers that vouch for the bytes of a body: then these cannot be changed."""
+_SIGNATURES = frozenset((b"content-md5", b"content-digest", b"digest", b"signature", b"x-amz-content-sha256"))
+"""Headers that sign a body, which then cannot be changed."""
 _AUTOMATIC = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-"""What the client library would add."""
-_MOST_LOOKS = 64
-"""How many bodies may be looked at at once; what comes on top goes on as it is."""
+"""Headers that the client library would add."""
+_MOST_AT_ONCE = 64
+"""How many bodies may be examined at once; further ones are forwarded as they are."""
 _PIECE = 1 << 18
 _LONGEST_ERROR = 1 << 18
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -41,8 +41,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 _CONNECTION = (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade")
-_HOPS = frozenset((*_CONNECTION, b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"))
-"""Headers of one connection, which end here."""
+_HOP_HEADERS = frozenset((*_CONNECTION, b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"))
+"""Headers that belong to one connection and are not forwarded."""
 _LOG = logging.getLogger("suture.proxy")
 _HELP = {
     "requests_total": "Requests that were answered, by wire and class of status.",
@@ -60,7 +60,7 @@ _HELP = {
 
 
 class Client:
-    """One request of a program, over ASGI. If the program leaves, the task that answers is cancelled."""
+    """One request of a program, over ASGI. If the program disconnects, the task that answers is cancelled."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send
@@ -69,9 +69,9 @@ class Client:
         self.begun = self.gone = False
 
     async def read(self, limit: int, headers: Headers) -> tuple[bytes, bool]:
-        """Return the body, and whether more of it follows, because it is over the limit."""
-        told = next((value for name, value in headers if name == b"content-length"), b"")
-        if told.isdigit() and int(told) > limit:
+        """Return the body, or its beginning and `True` if it is over the limit."""
+        length = next((value for name, value in headers if name == b"content-length"), b"")
+        if length.isdigit() and int(length) > limit:
             return b"", True
         pieces: list[bytes] = []
         more, size = True, 0
@@ -84,7 +84,7 @@ class Client:
         return b"".join(pieces), more
 
     async def stream(self, first: bytes) -> AsyncIterator[bytes]:
-        """Yield a body as it comes, and then watch."""
+        """Yield the body as it comes, and then watch for a disconnect."""
         if first:
             yield first
         more = True
@@ -98,7 +98,7 @@ class Client:
         self.watch()
 
     def watch(self) -> None:
-        """Watch whether the program leaves; its request has been read."""
+        """Watch for a disconnect, once the request has been read."""
         self._waiting = asyncio.ensure_future(self._wait())
 
     async def _wait(self) -> None:
@@ -114,7 +114,7 @@ class Client:
             self._waiting.cancel()
 
     async def begin(self, reply: aiohttp.ClientResponse, reading: Reading | None) -> None:
-        """Send the head of a reply."""
+        """Send the status and the headers of a reply."""
         headers = without_hops([(name.lower(), value) for name, value in reply.raw_headers])
         if reply.status in {204, 304}:
             headers = [(name, value) for name, value in headers if name != b"content-length"]
@@ -126,11 +126,11 @@ class Client:
     async def write(self, body: bytes, *, more: bool = True) -> None:
         """Send a piece of a reply's body."""
         if not more:
-            self.stop()  # what comes now is the server's word that all was sent
+            self.stop()  # from here on, a disconnect only means that all was sent
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
 
     async def say(self, status: int, body: bytes, kind: bytes) -> None:
-        """Send a reply of our own."""
+        """Send a reply of the proxy's own."""
         headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
         self.begun = True
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
@@ -138,26 +138,26 @@ class Client:
 
     async def refuse(self, status: int, reason: str) -> None:
         """Send an error in the form that all SDKs read."""
-        told = {"type": "error", "error": {"type": "suture_proxy_error", "message": f"suture proxy: {reason}"}}
-        await self.say(status, msgspec.json.encode(told), b"application/json")
+        body = {"type": "error", "error": {"type": "suture_proxy_error", "message": f"suture proxy: {reason}"}}
+        await self.say(status, msgspec.json.encode(body), b"application/json")
 
 
 def without_hops(headers: Headers) -> Headers:
-    """Return the headers that are for the other end.
+    """Return the headers without those that belong to one connection.
 
     >>> without_hops([(b"connection", b"x-mine"), (b"x-mine", b"1"), (b"accept", b"*/*")])
     [(b'accept', b'*/*')]
     """
     named = {part.strip().lower() for name, value in headers if name == b"connection" for part in value.split(b",")}
-    gone = _HOPS | named
+    gone = _HOP_HEADERS | named
     return [(name, value) for name, value in headers if name not in gone]
 
 
-# --- what is told of all of it --------------------------------------------------------------------
+# --- metrics and the report -----------------------------------------------------------------------
 
 
 class Records:
-    """Counts, and the file for reports.
+    """Counts requests and failures, and writes the report.
 
     >>> records = Records()
     >>> records.count("failures_total", kind="repair")
@@ -177,22 +177,22 @@ class Records:
                 raise ConfigError(f"the report cannot be written to {report}: {error.strerror}") from None
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the report."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def count(self, name: str, **labels: str) -> None:
-        """Count one."""
+        """Add one to a counter."""
         self._counts[name][tuple(labels.items())] += 1
 
     def time(self, name: str, started: float) -> None:
-        """Count one, and the seconds since it started."""
+        """Add one to a counter, and the seconds since `started` to its sum."""
         self._counts[name][()] += 1
         self._seconds[name] += time.perf_counter() - started  # pyright: ignore[reportArgumentType]
 
     def write(self, **facts: Any) -> None:
-        """Write a line to the report: facts that are not empty, and when it was."""
+        """Write a line to the report: the time, and the facts that are not empty."""
         if self._file is None:
             return
         kept = {name: value for name, value in facts.items() if value not in (None, "", (), [])}
@@ -203,20 +203,20 @@ class Records:
             self.count("failures_total", kind="report")
 
     def failed(self, kind: str, error: BaseException | None = None) -> None:
-        """Count a failure, and log what kind of error it was; never what it says, which may quote the request."""
+        """Count a failure, and log the type of its error; never its message, which may quote the request."""
         self.count("failures_total", kind=kind)
         _LOG.warning("failure: %s%s", kind, "" if error is None else f" ({type(error).__name__})")
 
     def text(self) -> str:
-        """Return the counts in Prometheus' format."""
+        """Return the metrics in Prometheus' format."""
         lines = ["# HELP suture_requests_in_flight Requests that are being answered."]
         lines += ["# TYPE suture_requests_in_flight gauge", f"suture_requests_in_flight {self.in_flight}"]
         for name, about in _HELP.items():
             timed = name.endswith("_seconds")
             lines += [f"# HELP suture_{name} {about}", f"# TYPE suture_{name} {'summary' if timed else 'counter'}"]
             for labels, number in sorted(self._counts[name].items()):
-                told = ",".join(f'{label}="{_escape(value)}"' for label, value in labels)
-                lines.append(f"suture_{name}{'_count' if timed else ''}{f'{{{told}}}' if told else ''} {number}")
+                shown = ",".join(f'{label}="{_escape(value)}"' for label, value in labels)
+                lines.append(f"suture_{name}{'_count' if timed else ''}{f'{{{shown}}}' if shown else ''} {number}")
             if timed:
                 lines.append(f"suture_{name}_sum {self._seconds[name]:.6f}")
         return "\n".join(lines) + "\n"
@@ -230,13 +230,13 @@ def _escape(value: str) -> str:
 
 
 class Timing(NamedTuple):
-    """How long things may take, and how large a body may be that is looked at."""
+    """How long things may take, and how large a body may be to be examined."""
 
     connect: float = 30.0
     idle: float = 600.0
-    """How many seconds an upstream may say nothing."""
+    """How many seconds an upstream may be silent."""
     repair: float = 5.0
-    """How many seconds a look at a request may take; then it goes on as it is."""
+    """How many seconds a repair may take; after that the request is forwarded as it is."""
     max_body: int = 64 * 1024 * 1024
 
 
@@ -253,7 +253,7 @@ class Exchange(NamedTuple):
 
 
 class Proxy:
-    """An ASGI application that repairs the histories in the requests which it passes on.
+    """An ASGI application that repairs the histories in the requests it forwards.
 
     >>> app = Proxy([Route(upstream="https://api.openai.com")])
     >>> app.records.text().splitlines()[-1]
@@ -275,7 +275,7 @@ class Proxy:
         self._looks = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, as ASGI has it."""
+        """Answer one request, according to ASGI."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
@@ -305,7 +305,7 @@ class Proxy:
     async def _answer(self, scope: Scope, client: Client) -> None:
         started = time.perf_counter()
         path = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0].decode("latin-1")
-        own = {"/health": self._tell_health, "/metrics": self.records.text}.get(path)
+        own = {"/health": self._list_routes, "/metrics": self.records.text}.get(path)
         route = find_route(self.routes, path)
         headers: Headers = scope["headers"]
         if own is not None and scope["method"] in {"GET", "HEAD"}:
@@ -315,14 +315,14 @@ class Proxy:
         elif any(name == b"upgrade" and b"websocket" in value.lower() for name, value in headers):
             await client.refuse(426, "it speaks HTTP only")
         else:
-            looks = scope["method"] == "POST" and not any(name in _SEALS for name, _ in headers)
+            looks = scope["method"] == "POST" and not any(name in _SIGNATURES for name, _ in headers)
             place = find_place(path) if looks else None
             await self._forward(
                 Exchange(scope["method"], path, scope["query_string"], route, headers, place, started), client
             )
 
     async def _forward(self, exchange: Exchange, client: Client) -> None:
-        """Pass a request on, repaired where that is needed, and its reply back."""
+        """Forward a request, repaired if necessary, and return its reply to the program."""
         body, more = await client.read(self.timing.max_body if exchange.place else 0, exchange.headers)
         if client.gone:
             return
@@ -341,12 +341,12 @@ class Proxy:
             self.records.count("failures_total", kind="client-gone")
         finally:
             client.stop()
-            self._note(exchange, reading, status)
+            self._record(exchange, reading, status)
 
     async def _exchange(
         self, exchange: Exchange, content: Any, reading: Reading | None, client: Client
     ) -> tuple[int, Reading | None]:
-        """Send a request and pass its reply back; return its status, and what was done for it."""
+        """Send a request and stream its reply back; return the status and the reading of what was sent."""
         async with AsyncExitStack() as stack:
             try:
                 reply = await stack.enter_async_context(self._request(exchange, content))
@@ -367,7 +367,7 @@ class Proxy:
                     await client.refuse(
                         504 if slow else 502, f"the upstream {exchange.route.host} failed: {type(error).__name__}"
                     )
-                return 0, reading  # a reply that has begun is left unfinished, so that the client sees that it is
+                return 0, reading  # a reply that has begun stays unfinished, so that the client notices
 
     def _request(self, exchange: Exchange, content: Any) -> Any:
         client = self._client
@@ -401,11 +401,11 @@ class Proxy:
     # --- the repair -------------------------------------------------------------------------------
 
     async def _look(self, exchange: Exchange, body: bytes, rules: Rules | None = None) -> Reading | None:
-        """Look at a body in a thread; nothing comes of it where that fails, takes too long, or there is none."""
+        """Examine a body in a thread; return `None` if that fails, takes too long, or there is nothing to examine."""
         place = exchange.place
         if place is None or not body:
             return None
-        if self._looks >= _MOST_LOOKS:
+        if self._looks >= _MOST_AT_ONCE:
             self.records.failed("busy")
             return None
         started, self._looks = time.perf_counter(), self._looks + 1
@@ -415,7 +415,7 @@ class Proxy:
 
         work = partial(look_at, body, exchange.path, place, choose, self.timing.max_body)
         looking = asyncio.ensure_future(run_in_thread(work))
-        looking.add_done_callback(self._looked)
+        looking.add_done_callback(self._end_look)
         try:
             async with asyncio.timeout(self.timing.repair):
                 return await asyncio.shield(looking)
@@ -423,16 +423,16 @@ class Proxy:
             self.records.failed("slow-repair", error)
         except Unreadable as error:
             self.records.failed("unreadable", error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the original goes on
+        except Exception as error:  # noqa: BLE001 - the original is sent in any case
             self.records.failed("repair", error)
         finally:
             self.records.time("repair_seconds", started)
         return None
 
-    def _looked(self, looking: "asyncio.Future[Reading]") -> None:
+    def _end_look(self, looking: "asyncio.Future[Reading]") -> None:
         self._looks -= 1
         if not looking.cancelled():
-            looking.exception()  # heard by whoever waited, if anybody still did
+            looking.exception()  # marks it as retrieved, or asyncio would log it
 
     def _rules(self, route: Route, place: Place, model: str) -> Rules:
         profile = route.profile
@@ -450,9 +450,9 @@ class Proxy:
         lessons: Lessons,
         stack: AsyncExitStack,
     ) -> tuple[aiohttp.ClientResponse, Reading, bytes]:
-        """Repair what was refused by the stricter rule, and send it once more.
+        """Repair a refused request by the stricter rule that the refusal teaches, and send it once more.
 
-        Return the reply to pass back, what was done for it, and what was read of it already.
+        Return the reply to pass back, the reading of what was sent, and the part of the reply that was read already.
         """
         said = b""
         while len(said) < _LONGEST_ERROR and (piece := await refusal.content.readany()):
@@ -474,15 +474,15 @@ class Proxy:
                     lessons.keep(lesson, *named)
                 except OSError as error:
                     self.records.failed("learning", error)
-                if reading.body is not None:  # what was repaired at first is in it, too
+                if reading.body is not None:  # it includes the first repair
                     reports = (*reading.reports, *again.reports)
                     again = again._replace(reports=reports, reduced=reading.reduced or again.reduced)
                 return reply, again, b""
         return refusal, reading, said
 
-    # --- what is told -----------------------------------------------------------------------------
+    # --- records ----------------------------------------------------------------------------------
 
-    def _note(self, exchange: Exchange, reading: Reading | None, status: int) -> None:
+    def _record(self, exchange: Exchange, reading: Reading | None, status: int) -> None:
         wire = exchange.place.wire if exchange.place is not None else "other"
         self.records.time("request_seconds", exchange.started)
         self.records.count("requests_total", wire=wire, status=f"{status // 100}xx" if status else "none")
@@ -506,7 +506,7 @@ class Proxy:
                 reports=[report.to_dict() for report in reading.reports],
             )
 
-    def _tell_health(self) -> str:
+    def _list_routes(self) -> str:
         return "".join(f"{route.prefix or '/'} -> {route.upstream}\n" for route in self.routes)
 
 
@@ -514,7 +514,7 @@ class Proxy:
 
 
 async def _pieces(data: bytes) -> AsyncIterator[bytes]:
-    """Yield a large body in pieces, so that the loop can do other things between them."""
+    """Yield a large body in pieces, so that the event loop can do other work in between."""
     for start in range(0, len(data), _PIECE):
         yield data[start : start + _PIECE]
 
@@ -539,5 +539,5 @@ def _open_client(timing: Timing) -> aiohttp.ClientSession:
 
 @cache
 def _proxy_for(scheme: str, host: str) -> str | None:
-    """Return the proxy that the environment names for an upstream."""
+    """Return the network proxy that the environment sets for an upstream."""
     return None if proxy_bypass(host) else getproxies().get(scheme)

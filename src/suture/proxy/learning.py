@@ -1,6 +1,6 @@
-"""Learning from a refusal: what a provider says is wrong, the stricter rule that repairs it, and the file of those.
+"""Learns stricter rules from refusals, and remembers them in a file.
 
-The file holds, for each upstream and model, a whole profile: the one that held, and the rules that were learned.
+For each upstream and model the file holds a whole profile: the one that applied, with the rules that were learned.
 """
 
 import os
@@ -24,22 +24,22 @@ from suture.wires import get_wire
 _LONGEST = 4000
 _LONGEST_UNPACKED = 1 << 18
 _PACKED = zlib.MAX_WBITS + 32
-"""What `zlib` calls gzip or deflate, whichever it is."""
+"""The `wbits` with which `zlib` recognises gzip or deflate by itself."""
 _SHARE = 0.8
-"""How much of the length that a provider allows is used."""
+"""The share of a provider's limit that is used, since tokens are only estimated."""
 
 
 class Lesson(NamedTuple):
-    """What a refusal teaches."""
+    """The rules that a refusal teaches."""
 
     name: str
     rules: Rules
     lasting: bool = True
-    """Whether it holds for the upstream and the model, not only for this conversation."""
+    """Whether it applies to the upstream and the model, not only to this conversation."""
 
 
 class Memory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What was learned of one model at one upstream."""
+    """What was learned about one model at one upstream."""
 
     upstream: str
     model: str
@@ -69,7 +69,7 @@ class Lessons:
             self._known = {(each.upstream, each.model, each.wire): each for each in known}
 
     def apply(self, given: Rules, upstream: str, model: str, wire: str) -> Rules:
-        """Return the rules with what was learned for a model."""
+        """Return the rules, replaced by what was learned about a model."""
         known = self._known.get((upstream, model, wire))
         if known is None:
             return given
@@ -78,8 +78,8 @@ class Lessons:
         return given._replace(profile=known.profile, reduction=reduction)
 
     def read(self, said: bytes, given: Rules, wire: str, status: int, size: int = 0) -> Lesson | None:
-        """Return what a refusal of a request of `size` bytes teaches, if that is known and new."""
-        text = _text(said)
+        """Return the lesson of a refusal of a request of `size` bytes, if there is one and it is new."""
+        text = _read_texts(said)
         error = status_error("", status, text, {})
         if isinstance(error, ContextLengthError):
             return _shorten(error, given, size)
@@ -103,14 +103,14 @@ class Lessons:
         if self._path is None:
             return
         text = msgspec.json.format(msgspec.json.encode(list(self._known.values())), indent=2)
-        number, part = tempfile.mkstemp(prefix=".suture-", dir=self._path.parent)  # of ours alone: mode 0600
+        number, part = tempfile.mkstemp(prefix=".suture-", dir=self._path.parent)  # mode 0600
         with os.fdopen(number, "wb") as file:
             file.write(text + b"\n")
         Path(part).replace(self._path)
 
 
 def _shorten(error: ContextLengthError, given: Rules, size: int) -> Lesson | None:
-    """Return how long a request may be, in tokens as we count them: a quarter of its characters."""
+    """Return a lesson with a limit in tokens as we count them (four bytes each), unless a lower one is in force."""
     estimate = size / 4
     limit = error.limit or (error.tokens or estimate) * _SHARE
     scale = min(1.0, estimate / error.tokens) if error.tokens and estimate else 1.0
@@ -131,15 +131,15 @@ _ANY_ID = IdForm(pattern=_PLAIN, limit=64, scope="turn")
 
 
 def _demand(*names: str, **fields: Any) -> Learn:
-    """Return a lesson that adds rules, as far as they can be kept on the wire, and sets fields of the profile."""
+    """Return a function that adds rules that the wire supports, and sets fields of the profile."""
 
     def learn(given: Rules, _: "re.Match[str]", wire: str) -> Rules:
-        return _extended(given, wire, names, **fields)
+        return _extend(given, wire, names, **fields)
 
     return learn
 
 
-def _extended(given: Rules, wire: str, names: Sequence[str], **fields: Any) -> Rules:
+def _extend(given: Rules, wire: str, names: Sequence[str], **fields: Any) -> Rules:
     profile, able = given.profile, get_wire(wire).operations
     held = profile.rules_for(get_wire(wire))
     sources: dict[str, Any] = dict.fromkeys(names, "learned from a refusal")
@@ -151,7 +151,7 @@ def _extended(given: Rules, wire: str, names: Sequence[str], **fields: Any) -> R
 
 
 def _id_form(**fields: Any) -> Learn:
-    """Return a lesson about the form of ids; a number of characters stands in the refusal."""
+    """Return a function that changes the form of ids; a group in the pattern is the length that the refusal names."""
 
     def learn(given: Rules, found: "re.Match[str]", wire: str) -> Rules:
         ids, changes = given.profile.ids or _ANY_ID, dict(fields)
@@ -161,7 +161,7 @@ def _id_form(**fields: Any) -> Learn:
             changes["prefix"] = ids.prefix if len(ids.prefix) < limit // 2 else ""
             if "pattern" in fields:
                 changes["pattern"] = fields["pattern"].format(limit)
-        return _extended(given, wire, ("id_form", "id_unique"), ids=replace(ids, **changes))
+        return _extend(given, wire, ("id_form", "id_unique"), ids=replace(ids, **changes))
 
     return learn
 
@@ -193,19 +193,19 @@ _LESSONS: Sequence[tuple[str, str, Learn]] = (
     ("empty", r"non-empty|not be empty|either content or tool_calls", _demand("not_empty", "text_not_blank")),
     ("text-results", r"tool.{0,60}(?:image|(?:be|expected) a string)", _demand("text_results", "result_content")),
 )
-"""What refusals are known by, and what they teach; the first that fits counts."""
+"""Each lesson: its name, the pattern of its refusals, and how it changes the rules; the first match counts."""
 
 
-def _text(said: bytes) -> str:
-    """Return what a refusal says, which may be compressed: the texts of its JSON, or all of it."""
+def _read_texts(said: bytes) -> str:
+    """Return the texts in the JSON of a refusal, which may be compressed; all of it if it is not JSON."""
     with suppress(zlib.error):
         said = zlib.decompressobj(_PACKED).decompress(said, _LONGEST_UNPACKED)
     try:
-        told: Any = msgspec.json.decode(said)
+        decoded: Any = msgspec.json.decode(said)
     except (msgspec.MsgspecError, RecursionError):
         return said[:_LONGEST].decode(errors="replace")
     texts: list[str] = []
-    waiting: list[Any] = [told]
+    waiting: list[Any] = [decoded]
     while waiting:
         each = waiting.pop(0)
         if isinstance(each, str):

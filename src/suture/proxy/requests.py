@@ -1,7 +1,7 @@
-"""A request: where it goes, the rules that hold there, and its body, with the history in it repaired.
+"""A request: where it goes, the rules that apply there, and its body with the history repaired.
 
-Pure: bytes and rules in, bytes and reports out. All other bytes are as they were, and so is what is acceptable
-or cannot be read.
+Pure functions: bytes and rules in, bytes and reports out. Only messages that are repaired or shortened change; every
+other value in a body keeps its bytes.
 """
 
 import json
@@ -30,9 +30,9 @@ _read_pieces = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _read = msgspec.json.Decoder().decode
 _write = msgspec.json.Encoder().encode
 _CHARACTERS = 4
-"""How many bytes of what stands beside the history are counted as one token."""
+"""How many bytes beside the history count as one token."""
 _CONTEXT = ("model", "thread", "previous_response_id", "conversation")
-"""What says, beside the history, how it must be."""
+"""The fields beside the history that say what it continues."""
 
 
 class Unreadable(Exception):
@@ -40,7 +40,7 @@ class Unreadable(Exception):
 
 
 class Reduction(NamedTuple):
-    """How much may be sent; nothing is shortened where nothing is given. No tool is ever added for it."""
+    """How much may be sent; without limits nothing is shortened. It never adds a tool to the request."""
 
     clear: int | None = None
     """Above so many tokens, old tool results are cleared."""
@@ -48,9 +48,9 @@ class Reduction(NamedTuple):
     """No request has more tokens than this."""
 
     def apply(self, messages: Sequence[Any], wire: str, beside: int, language: str | None) -> Sequence[Any]:
-        """Return the messages, shortened if they and the tokens `beside` them are too many; else the very same.
+        """Return the messages, shortened if they and the tokens `beside` them are too many; else the same object.
 
-        Nothing is kept elsewhere: the proxy has no tool that could read it.
+        What is taken out is not saved, since the proxy has no tool that could read it.
         """
         shared: dict[str, Any] = {"wire": wire, "offload": False, "language": language}
         if self.clear is not None:
@@ -62,41 +62,41 @@ class Reduction(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What holds for the model that a request names."""
+    """The rules for the model that a request names."""
 
     profile: Profile
     reduction: Reduction = Reduction()
     without_thinking: bool = False
-    """Whether thinking goes, signed or not: its signatures were refused."""
+    """Whether all thinking is removed, because its signatures were refused."""
     open_calls: tuple[str, ...] = ()
-    """Calls that the service keeps and waits for."""
+    """Calls that the service keeps and wants results for."""
     language: str | None = None
-    """Of the texts that are put in."""
+    """The language of the texts that are added."""
 
 
 class Reading(NamedTuple):
-    """What a look at a body gave."""
+    """The result of examining a body."""
 
     model: str
     reports: tuple[Report, ...] = ()
     body: bytes | None = None
-    """What is to be sent in its place; nothing where it may be sent as it is."""
+    """The body to send instead; `None` if the original may be sent."""
     reduced: bool = False
     overflows: bool = False
-    """Whether it could not be made as short as it must be."""
+    """Whether it could not be made short enough."""
 
     @property
     def repaired(self) -> int:
-        """How many findings were repaired in what is sent."""
+        """How many findings were repaired in the body to send."""
         return sum(finding.mended for each in self.reports for finding in each.findings) if self.body else 0
 
 
 Choose = Callable[[str], Rules]
-"""Given the name of a model, the rules for it."""
+"""Returns the rules for the name of a model."""
 
 
 def look_at(data: bytes, path: str, place: Place, choose: Choose, limit: int = 1 << 26) -> Reading:
-    """Look at a body, which may be compressed as gzip, and say what to send in its place; raise `Unreadable`.
+    """Examine a body, which may be gzip, and return what to send instead; raise `Unreadable` if it holds no history.
 
     >>> from suture.profiles import default_profile
     >>> body = b'{"n": 1.50, "messages": [{"role": "tool", "tool_call_id": "a", "content": "42"}, {"role":"user" }]}'
@@ -109,7 +109,7 @@ def look_at(data: bytes, path: str, place: Place, choose: Choose, limit: int = 1
     text = _unzip(data, limit) if zipped else data
     fields = _split(text)
     named = fields.get("model")
-    # Gemini's is named by the path.
+    # Gemini names the model in the path.
     model = _value(named) if named is not None else path.rstrip("/").rpartition("/")[2].rpartition(":")[0]
     model = model if isinstance(model, str) else ""
     looker = _Looker(place, choose)
@@ -122,7 +122,7 @@ def look_at(data: bytes, path: str, place: Place, choose: Choose, limit: int = 1
 
 
 class _Looker:
-    """Looks at the requests of one body, of which a batch has many."""
+    """Examines the requests in one body; a batch has many."""
 
     def __init__(self, place: Place, choose: Choose) -> None:
         self.place, self.choose = place, choose
@@ -130,7 +130,7 @@ class _Looker:
         self.reduced = self.overflows = False
 
     def one(self, fields: dict[str, Any], model: str) -> dict[str, Any] | None:
-        """Return the fields of a request with an acceptable history; nothing where it has one."""
+        """Return the fields of a request with its history repaired; `None` if nothing changes."""
         field, wire = self.place
         raw, rules = fields.get(field), self.choose(model)
         given: Any = _value(raw)
@@ -145,21 +145,21 @@ class _Looker:
         if not is_list(given) or not (given or answers):
             return None
         beside = sum(_length(value) for name, value in fields.items() if name != field) // _CHARACTERS
-        mended = self._mend([*kept, *answers, *given] if kept else given, rules, beside)
-        sent = [message for message in mended if message is not KEPT]
+        repaired = self._repair([*kept, *answers, *given] if kept else given, rules, beside)
+        sent = [message for message in repaired if message is not KEPT]
         if len(sent) == len(given) and all(map(is_, sent, given)):
             return None
         pieces = _read_pieces(raw) if isinstance(raw, msgspec.Raw) else given
         stood = {id(message): piece for message, piece in zip(given, pieces, strict=True)}
         return {**fields, field: [stood.get(id(each), each) for each in sent]}
 
-    def _mend(self, messages: Sequence[Any], rules: Rules, beside: int) -> Sequence[Any]:
+    def _repair(self, messages: Sequence[Any], rules: Rules, beside: int) -> Sequence[Any]:
         wire = self.place.wire
         if rules.without_thinking:
             thoughtless = map(get_wire(wire).without_thinking, messages)
             messages = [message for message in thoughtless if message is not None]
-        mend = partial(repair, wire=wire, profile=rules.profile, cause=Cause.UNKNOWN, language=rules.language)
-        repaired = mend(messages)
+        run = partial(repair, wire=wire, profile=rules.profile, cause=Cause.UNKNOWN, language=rules.language)
+        repaired = run(messages)
         if not repaired.report.acceptable:
             self.reports.append(repaired.report)
         messages = repaired.messages if repaired.changed else messages
@@ -171,10 +171,10 @@ class _Looker:
         if shorter is messages:
             return messages
         self.reduced = True
-        return mend(shorter).messages  # a summary stands beside a user's words, and thoughts are gone
+        return run(shorter).messages  # a summary may follow another user message, and thinking is gone
 
     def batch(self, fields: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the fields of a batch with acceptable histories in all its requests; nothing where all have one."""
+        """Return the fields of a batch with the histories of its requests repaired; `None` if nothing changes."""
         given = _items(fields.get("requests"))
         made: list[Any] = []
         for request in given:
@@ -187,14 +187,14 @@ class _Looker:
 
 
 def _items(value: Any) -> Sequence[Any]:
-    """Return the items of a list, unread where it is; nothing of what is no list."""
+    """Return the items of a list, still encoded if the list is; none if it is not a list."""
     if isinstance(value, msgspec.Raw):
         return _read_pieces(value) if bytes(memoryview(value)[:1]) == b"[" else ()
     return value if is_list(value) else ()
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """Return the fields of an object, unread where it is; nothing of what is no object."""
+    """Return the fields of an object, still encoded if the object is; none if it is not an object."""
     if isinstance(value, msgspec.Raw):
         return _read_fields(value) if bytes(memoryview(value)[:1]) == b"{" else {}
     return dict(value) if is_map(value) else {}
@@ -206,15 +206,15 @@ def _length(value: Any) -> int:
 
 def _outputs(calls: Sequence[str], language: str | None) -> list[Any]:
     """Return placeholders for calls that the service keeps."""
-    spoken = resolve_language(language)
+    resolved = resolve_language(language)
     return [
-        {"type": "function_call_output", "call_id": call, "output": placeholder_text(Cause.UNKNOWN, "", call, spoken)}
+        {"type": "function_call_output", "call_id": call, "output": placeholder_text(Cause.UNKNOWN, "", call, resolved)}
         for call in calls
     ]
 
 
 def _split(text: bytes) -> dict[str, Any]:
-    """Return the fields of a JSON object, unread; read, where half a character stands in it, which is none in UTF-8."""
+    """Return the fields of a JSON object, still encoded; decoded if it has a lone surrogate, which msgspec refuses."""
     try:
         return _read_fields(text)
     except (msgspec.MsgspecError, UnicodeError):
@@ -238,7 +238,7 @@ def _value(raw: Any) -> Any:
 def _encode(body: Any) -> bytes:
     try:
         return _write(body)
-    except UnicodeEncodeError:  # half a character beside the history
+    except UnicodeEncodeError:  # a lone surrogate beside the history
         return _write(sendable(body))
 
 
@@ -247,7 +247,7 @@ def _refuse(constant: str) -> None:
 
 
 def _unzip(data: bytes, limit: int) -> bytes:
-    """Return the text of a gzip file that has one part."""
+    """Return the content of gzip data that has a single member."""
     reader = zlib.decompressobj(wbits=31)
     try:
         text = reader.decompress(data, limit)
@@ -262,7 +262,7 @@ def _unzip(data: bytes, limit: int) -> bytes:
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """Sends the requests whose path begins with `prefix`, which is taken off, to an upstream.
+    """Sends the requests whose path begins with `prefix`, which is removed, to an upstream.
 
     >>> route = Route(prefix="/openai", upstream="https://api.openai.com/v1")
     >>> route.target("/openai/chat/completions"), route.target("/openai/v1/models")
@@ -272,11 +272,11 @@ class Route(Struct, frozen=True, kw_only=True):
     upstream: str
     prefix: str = ""
     profile: Profile | None = None
-    """Whose rules hold; those of the upstream and the model, if not given."""
+    """Whose rules apply; by default those of the upstream and the model."""
     reduction: Reduction = Reduction()
 
     def __post_init__(self) -> None:
-        """Refuse what is no address."""
+        """Refuse an upstream that is not a plain URL, and a prefix that is not a path."""
         parts = urlsplit(self.upstream)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
             raise ConfigError(
@@ -292,15 +292,15 @@ class Route(Struct, frozen=True, kw_only=True):
 
     @property
     def host(self) -> str:
-        """The name of the upstream's machine, with the port where one is given."""
+        """The host of the upstream, with the port if one is given."""
         return urlsplit(self.upstream).netloc
 
     def takes(self, path: str) -> bool:
-        """Tell whether a request with this path goes here."""
+        """Return whether a request with this path goes here."""
         return path.startswith(self.prefix) and path[len(self.prefix) : len(self.prefix) + 1] in ("", "/", "?")
 
     def target(self, path: str) -> str:
-        """Return where a request with this path goes. What address and path have in common (`/v1`) is there once."""
+        """Return the URL for a request with this path. A part that upstream and path share (`/v1`) appears once."""
         rest = path[len(self.prefix) :]
         parts = urlsplit(self.upstream)
         steps = parts.path.rstrip("/").split("/")[1:]
@@ -317,11 +317,11 @@ DEFAULT_ROUTES = (
     Route(prefix="/anthropic", upstream="https://api.anthropic.com"),
     Route(prefix="/gemini", upstream="https://generativelanguage.googleapis.com"),
 )
-"""The providers themselves, each below its name."""
+"""The providers themselves, each under its name."""
 
 
 def find_route(routes: Sequence[Route], path: str) -> Route | None:
-    """Return the route that a path takes: the one with the longest prefix.
+    """Return the route for a path: the one with the longest matching prefix.
 
     >>> find_route(DEFAULT_ROUTES, "/anthropic/v1/messages").host
     'api.anthropic.com'
@@ -329,16 +329,16 @@ def find_route(routes: Sequence[Route], path: str) -> Route | None:
     return max((route for route in routes if route.takes(path)), key=lambda route: len(route.prefix), default=None)
 
 
-_SAYS_NOTHING = frozenset(("strictest", "openai-chat"))
-"""What is known of a server that nobody knows, and of one that may pass on to any model, as OpenRouter does."""
+_GENERIC = frozenset(("strictest", "openai-chat"))
+"""The profiles of servers that nobody knows, and of those that forward to any model, such as OpenRouter."""
 
 
 @lru_cache(maxsize=1024)
 def rules_of(host: str, model: str, wire: str) -> Profile:
-    """Return whose rules hold at an upstream for a model.
+    """Return the profile for a model at an upstream.
 
-    A provider's own address decides. Elsewhere the model's name says what its ids must be, and nothing else: the
-    server that is asked makes the rest what its model takes.
+    A provider's own address decides. Elsewhere the model's name says what its ids must be, and nothing else, because
+    the server adapts the rest to its model.
 
     >>> rules_of("api.mistral.ai", "mistral-large", "openai-chat").name
     'mistral'
@@ -349,8 +349,8 @@ def rules_of(host: str, model: str, wire: str) -> Profile:
     """
     base = default_profile(wire)
     server, asked = profile_of(host), profile_of(model)
-    if server.name not in _SAYS_NOTHING:
+    if server.name not in _GENERIC:
         return server if server.speaks_of(wire) else profile_for(wire, base, server)
-    if asked.name in {base.name, *_SAYS_NOTHING} or asked.ids is None:
+    if asked.name in {base.name, *_GENERIC} or asked.ids is None:
         return base
-    return profile_for(wire, base, replace(asked, wires=()))  # so only the ids are taken
+    return profile_for(wire, base, replace(asked, wires=()))  # without wires only its ids count

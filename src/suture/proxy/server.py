@@ -1,4 +1,4 @@
-"""Serving the proxy: for good, or for one command."""
+"""Serves the proxy until it is stopped, or for one command."""
 
 import asyncio
 import gc
@@ -25,14 +25,14 @@ VARIABLES = {
     "GOOGLE_GEMINI_BASE_URL": "/gemini",
     "GEMINI_API_BASE": "/gemini",
 }
-"""The variables that SDKs, gateways and coding agents read an address from, and the route that it leads to."""
+"""The variables from which SDKs, gateways and coding agents read a base URL, and the route for each."""
 _SIGNALS = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 _LOCAL = "127.0.0.1,localhost"
 _GRACE = 5
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it is ready, and leaves signals to whoever runs it."""
+    """A server that calls `ready` when it listens, and does not handle signals."""
 
     def __init__(self, app: Proxy, ready: Callable[[], object]) -> None:
         config = uvicorn.Config(
@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and call `ready`."""
         await super().startup(sockets)
         self._ready()
 
@@ -64,13 +64,13 @@ class _Server(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """End when the requests at hand are answered, or at once if this is said again."""
+        """End when the open requests are answered; a second call ends it at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens.
+    """Return a socket that is bound to an address.
 
     >>> with bind("127.0.0.1", 0) as found:
     ...     found.getsockname()[0]
@@ -89,7 +89,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def serve(app: Proxy, host: str = "127.0.0.1", port: int = 8787, *, ready: Callable[[str], object] = print) -> None:
-    """Serve the proxy until Ctrl-C or SIGTERM; say its address when it can be reached."""
+    """Serve the proxy until Ctrl-C or SIGTERM; call `ready` with its address when it can be reached."""
     found = bind(host, port)
     server = _Server(app, lambda: ready(address_of(found)))
 
@@ -103,13 +103,13 @@ def serve(app: Proxy, host: str = "127.0.0.1", port: int = 8787, *, ready: Calla
 
 
 def address_of(found: socket.socket) -> str:
-    """Return the address that leads to a socket."""
+    """Return the URL of a socket."""
     host, port, *_ = found.getsockname()
     return f"http://[{host}]:{port}" if found.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
 def routes_from(environment: Mapping[str, str]) -> list[Route]:
-    """Return the routes for a command: to where the variables point, where they do, else to the providers.
+    """Return the routes for a command: to the URLs that its variables name, otherwise to the providers.
 
     >>> routes_from({"OPENAI_BASE_URL": "https://openrouter.ai/api/v1"})[0].host
     'openrouter.ai'
@@ -125,7 +125,7 @@ def routes_from(environment: Mapping[str, str]) -> list[Route]:
 
 
 def environment_for(environment: Mapping[str, str], address: str) -> dict[str, str]:
-    """Return the environment of a command whose requests are to come to the proxy at `address`.
+    """Return the environment that makes a command send its requests to the proxy at `address`.
 
     >>> environment_for({}, "http://127.0.0.1:8787")["ANTHROPIC_BASE_URL"]
     'http://127.0.0.1:8787/anthropic'
@@ -137,7 +137,7 @@ def environment_for(environment: Mapping[str, str], address: str) -> dict[str, s
 
 
 def run_command(app: Proxy, command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a command whose requests go through the proxy; return its exit status, as a shell has it."""
+    """Run a command whose requests go through the proxy; return its exit status, 128 + N after signal N."""
     return _run(_run_beside(app, command, environment))
 
 
@@ -164,30 +164,30 @@ async def _run_beside(app: Proxy, command: Sequence[str], environment: Mapping[s
 
 
 def _pass_signals(child: asyncio.subprocess.Process) -> None:
-    """Let the command have the signals that are sent to us. What a terminal sends, it has already."""
+    """Pass our signals on to the command. A terminal's Ctrl-C reaches it without us."""
     loop = asyncio.get_running_loop()
 
-    def tell(number: int) -> None:
+    def forward(number: int) -> None:
         with suppress(ProcessLookupError):
             child.send_signal(number)
 
     for name in _SIGNALS:
         if hasattr(signal, name):
-            loop.add_signal_handler(getattr(signal, name), tell, getattr(signal, name))
-    loop.add_signal_handler(signal.SIGINT, (lambda: None) if _has_terminal() else lambda: tell(signal.SIGINT))
+            loop.add_signal_handler(getattr(signal, name), forward, getattr(signal, name))
+    loop.add_signal_handler(signal.SIGINT, (lambda: None) if _has_terminal() else lambda: forward(signal.SIGINT))
 
 
 def _has_terminal() -> bool:
-    """Tell whether a terminal sends its signals to our group, and so to the command as well."""
+    """Return whether the terminal sends its signals to our process group, and so to the command as well."""
     with suppress(OSError, ValueError, AttributeError):
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     return False
 
 
 def _run(work: Any) -> Any:
-    gc.freeze()  # what was loaded stays; a request's thousands of objects must not have it all looked at again
+    gc.freeze()  # modules stay loaded anyway; the many objects of a request must not make the collector scan them again
     try:
-        import uvloop  # noqa: PLC0415 - not for every system
+        import uvloop  # noqa: PLC0415 - not available on every system
     except ImportError:
         return asyncio.run(work)
     return uvloop.run(work)

@@ -1,6 +1,6 @@
-"""Reduction: tool output that cannot overflow the context. Plan, then save, then apply.
+"""Reduction: keeps tool output and long histories from overflowing the context. Plan, then save, then apply.
 
-The engine is pure: `plan` says what is to be truncated or cleared, what must be saved first and what that frees.
+The engine is pure: `plan` says what to truncate or clear, what must be saved first, and how many tokens that frees.
 `suture.middleware.ToolReduction` does it inside an agent.
 """
 

@@ -1,7 +1,8 @@
-"""Compaction: a history is brought under a limit, whatever it holds. A ladder, left as soon as there is room.
+"""Compaction: brings any history under a limit, in steps that stop as soon as there is room.
 
-Tool results are cleared, old thinking is dropped, the oldest rounds are folded into a summary or, without a model, into
-a digest, and the largest blocks are cut in the middle. No pair is split, no pending call folded, no user's word lost.
+It clears tool results, drops old thinking, folds the oldest rounds into a summary (or, without a model, a digest), and
+cuts the largest blocks in the middle. It never splits a call from its result, folds a pending call or loses a user's
+words.
 """
 
 import dataclasses
@@ -27,14 +28,14 @@ from suture.tokens import CharacterCounter, Counter, Tally
 from suture.wires import ResultEdit, Wire, get_wire, recognise
 
 _MOST_SUMMARY, _LEAST_SUMMARY = 4_000, 64
-"""How many tokens a summary has, at most and at least."""
+"""The greatest and the smallest number of tokens of a summary."""
 _NOTICE = 160
-"""More characters than a notice has, beside its path."""
+"""An upper bound for the characters of a notice without its path."""
 _MOST_CHUNKS = 64
 
 
 class Limits(NamedTuple):
-    """How many tokens may be sent, how many there should be afterwards, and what is sent beside the messages."""
+    """The limit and the target of a request in tokens, and what is sent besides the messages."""
 
     limit: int
     target: int
@@ -43,50 +44,50 @@ class Limits(NamedTuple):
 
     @property
     def fixed(self) -> int:
-        """What is sent beside the messages."""
+        """The tokens that are sent besides the messages."""
         return self.instruction + self.tools
 
 
 class Folding(NamedTuple):
-    """How old messages are folded."""
+    """The settings for folding old messages."""
 
     keep_recent_rounds: int = 2
     keep_user_tokens: int = 20_000
     offload: bool = True
-    """Whether a user's words can be saved; if not, all of them stay."""
+    """Whether user messages can be saved; if not, all of them stay."""
     instruction: str | None = None
-    """What a summariser is told, in place of our text."""
+    """The instruction for the summariser, instead of ours."""
     window: int | None = None
-    """How many tokens a summariser takes; the limit if not given."""
+    """How many tokens the summariser accepts; by default the limit."""
 
 
 Summarize = Callable[[str], Awaitable[str]]
-"""Asks a summariser; whatever it raises costs the summary, and nothing else."""
+"""Asks a summariser; if it raises, only the summary is lost."""
 
 
 class _Survey(NamedTuple):
-    """Where a history may be cut, and what must stay."""
+    """The places where a history may be cut, and the messages that must stay."""
 
     segments: Sequence[tuple[int, int]]
     pending: frozenset[int]
     """Messages with a call that has no result."""
     recent: int
-    """Where the recent rounds begin."""
+    """The index at which the recent rounds begin."""
     last: int
-    """Where the last thing that must stay in its place begins: a pending turn, or the user's last message."""
+    """The index of the last message that must stay in place: a pending turn, or the user's last message."""
 
 
 class _Fold(NamedTuple):
-    """The beginning of a history, taken apart: what stays, what a user said, and what goes."""
+    """The beginning of a history, sorted into messages that stay and messages that are folded."""
 
     kept: list[tuple[int, Any, bool]]
-    """Place, message, and whether it is a user's."""
+    """The index and the message, and whether it is a user's."""
     gone: list[Any]
     previous: Summary
 
 
 class Compactor:
-    """One compaction in the making. Nothing that was handed in is touched."""
+    """One compaction. The original messages are not changed."""
 
     def __init__(
         self,
@@ -106,21 +107,21 @@ class Compactor:
         self.saves: dict[str, Save] = {}
         self.origins: dict[int, int] = {id(message): place for place, message in enumerate(messages)}
         self._held: list[Any] = []
-        """Changed messages, so that no identity is given twice."""
+        """References to changed messages, so that no `id()` is reused."""
 
     def tokens(self, messages: Sequence[Any]) -> int:
         """Return how many tokens a request with these messages has."""
         return self.limits.fixed + sum(map(self.count, messages))
 
     async def run(self) -> Plan[Any]:
-        """Climb the ladder until there is room; raise `ContextOverflowError` where there never is."""
+        """Take the steps until there is room; raise `ContextOverflowError` if they are not enough."""
         limits = self.limits
         if self.now > limits.limit:
             for rung in (self._drop_compacted, self._clear, self._drop_thinking, self._fold_old):
                 await rung()
                 if self.now <= limits.target:
                     break
-            # What the model and its tools said is cut first. Of a user's words more is left: half way to the target.
+            # Text of the model and its tools is cut first. Less is cut of a user's: only half way to the target.
             cut_words = partial(self._cut, (limits.limit + limits.target) // 2, words=True)
             fold_rounds = partial(self._fold_rest, limits.limit // 10, limits.limit // 8)
             fold_words = partial(self._fold_rest, _LEAST_SUMMARY // 2, 0)
@@ -143,7 +144,7 @@ class Compactor:
         )
 
     def _take(self, action: str, messages: Sequence[Any], saves: Sequence[Save] = (), *, index: int = 0) -> bool:
-        """Go on with these messages if they are fewer tokens; tell whether they are."""
+        """Continue with these messages if they have fewer tokens; return whether they have."""
         tokens = self.tokens(messages)
         if tokens >= self.now:
             return False
@@ -154,10 +155,10 @@ class Compactor:
         self.messages, self.now = messages, tokens
         return True
 
-    # What can be had without losing anything: what a provider has compacted, results that were saved, thoughts
+    # What can go without a loss: messages before a provider's compaction, results that were saved, thinking
 
     async def _drop_compacted(self) -> None:
-        """Drop what stands before the provider's own compaction, but no words of a user that it still reads."""
+        """Drop messages before the provider's own compaction, except user messages that the provider still reads."""
         wire, messages = self.wire, self.messages
         last = next((at for at in range(len(messages) - 1, 0, -1) if wire.compacted_by(messages[at])), 0)
         survey = self._survey() if last else None
@@ -167,7 +168,7 @@ class Compactor:
         kept = [
             message for _, message, is_words in fold.kept if (reads or not is_words) and not wire.compacted_by(message)
         ]
-        if reads and fold.previous.path:  # it leads to older words
+        if reads and fold.previous.path:  # it is the path of older user messages
             kept.append(self._stand_for(Summary("", fold.previous.path)))
         self._take("drop", [*kept, *messages[last:]], index=last)
 
@@ -192,7 +193,7 @@ class Compactor:
         self._take("think", [*[message for _, message in old if message is not None], *self.messages[recent:]])
 
     def _follow(self, made: Mapping[int, Any]) -> None:
-        """Remember which message of the history each of these was made of."""
+        """Remember which original message each of these was made from."""
         for place, message in made.items():
             self.origins[id(message)] = self.origins.get(id(self.messages[place]), place)
         self._held += made.values()
@@ -214,7 +215,7 @@ class Compactor:
         last = recent = places[-1]
         if segments and last == len(messages):
             first, end = segments[-1]
-            alone = messages[first] if end - first == 1 else None  # a user's own, and no summary of ours?
+            alone = messages[first] if end - first == 1 else None  # the user's own, or a summary?
             is_words = alone is not None and wire.view(alone).role == "user" and self._summary(alone) is None
             if is_words or pending.intersection(range(first, end)):
                 last = recent = first
@@ -230,7 +231,7 @@ class Compactor:
         return texts.read_summary("\n".join(self.wire.words(message).texts[1:]))
 
     def _split(self, survey: _Survey, stop: int) -> _Fold:
-        """Take the messages before `stop` apart."""
+        """Sort the messages before `stop`."""
         wire, messages = self.wire, self.messages
         fold = _Fold([], [], Summary(""))
         for first, end in survey.segments:
@@ -243,10 +244,10 @@ class Compactor:
                 summary = self._summary(message) if view.role == "user" else None
                 if whole or view.role == "system":
                     fold.kept.append((place, message, False))
-                elif wire.compacted_by(message):  # it has all that was said before it
+                elif wire.compacted_by(message):  # it includes everything that was said before it
                     fold.kept.append((place, message, False))
                     fold = fold._replace(previous=Summary("", fold.previous.path), gone=[])
-                elif summary is not None:  # it has what users said before it
+                elif summary is not None:  # it includes what users said before it
                     gone = [each for each in fold.gone if wire.view(each).role != "user"]
                     fold = fold._replace(previous=summary, gone=gone)
                 else:
@@ -268,7 +269,7 @@ class Compactor:
             return
         fold = self._split(survey, stop)
         budget = min(budget, self.now - self.tokens(self._folded(fold, stop, "", room)[0]) - 1)
-        if budget <= 0:  # all that could be folded must stay
+        if budget <= 0:  # everything that could be folded must stay
             return
         entries = texts.entries_of(self.wire, fold.gone)
         if self.summarize is not None and entries:
@@ -279,7 +280,7 @@ class Compactor:
         self._take("digest", *self._folded(fold, stop, body, room), index=stop)
 
     def _choose_stop(self, survey: _Survey, budget: int, room: int) -> int:
-        """Return the first place behind any summary that it is enough to fold up to, or the last that may be."""
+        """Return the first place after any summary such that folding up to it is enough, or the last possible one."""
         left, words, place = self.now + budget, 0, 0
         roles = [self.wire.view(message).role for message in self.messages]
         summaries = [at for at, role in enumerate(roles) if role == "user" and self._summary(self.messages[at])]
@@ -292,12 +293,12 @@ class Compactor:
                 words += cost if role == "user" else 0
                 left -= cost if role != "system" else 0
             enough = left + (words if not self.folding.offload else min(words, room)) <= self.limits.target
-            if enough and end > max(summaries, default=0):  # two of them would be one too many
+            if enough and end > max(summaries, default=0):  # there must not be two summaries
                 break
         return place
 
     def _digest(self, entries: Sequence[Entry], previous: str, budget: int) -> str:
-        """Return what was said in brief, below the summary that there was."""
+        """Return a digest of the entries, appended to the previous summary."""
         if previous:
             previous = self._shorten(previous, budget // 2) + "\n\n"
         return previous + texts.digest_text(entries, budget - self.measure(previous), self.measure, self.terms.language)
@@ -310,17 +311,17 @@ class Compactor:
         return texts.cut_middle(text, keep, "", "", self.terms.language)
 
     def _folded(self, fold: _Fold, stop: int, body: str, room: int) -> tuple[list[Any], list[Save]]:
-        """Return what stays, and what stands for the rest, in the place of the messages before `stop`."""
+        """Return the messages that replace those before `stop`: the ones that stay, and the summary of the rest."""
         kept, path, saves = self._keep_words(fold, room)
         return [*kept, self._stand_for(Summary(body, path)), *self.messages[stop:]], saves
 
     def _stand_for(self, summary: Summary, message: Any = None) -> Any:
-        """Return the message that a summary is, or `message` with it for a text."""
+        """Return a message with a summary: a new one, or `message` with the summary as its text."""
         text = texts.summary_text(summary, self.terms.settings.read_file_tool_name, self.terms.language)
         return self.wire.speak("user", text) if message is None else self.wire.with_text(message, text)
 
     def _keep_words(self, fold: _Fold, room: int) -> tuple[list[Any], str, list[Save]]:
-        """Return what stays: of the user's messages the first and the latest that have room; the others are saved."""
+        """Return what stays: of the user's messages, the first and the latest ones that fit; the others are saved."""
         words = [place for place, (_, _, is_words) in enumerate(fold.kept) if is_words]
         path, saves, shown = fold.previous.path, list[Save](), dict[int, Any]()
         if not self.folding.offload:
@@ -337,13 +338,13 @@ class Compactor:
                 shown[place] = message
                 room -= self.count(message)
         said = [text for place in sorted(gone) if (text := texts.said_in(self.wire, fold.kept[place][1]))]
-        if said:  # an image has none
+        if said:  # an image has no text
             path = self._save("user", "\n\n".join([path, *said] if path else said), saves)
         kept = [shown.get(at, message) for at, (_, message, _) in enumerate(fold.kept) if at not in gone]
         return kept, path, saves
 
     def _save(self, kind: str, content: str, saves: list[Save]) -> str:
-        """Save a text under a path that is its own; return that."""
+        """Add a text to `saves`, under a path made from its content; return the path."""
         name = f"{kind}-{texts.digest_of(content)}"
         path = f"{self.terms.root.rstrip('/')}/compact/{name}"
         saves.append(Save(path, content, name))
@@ -352,7 +353,7 @@ class Compactor:
     # A summary
 
     async def _ask(self, summarize: Summarize, entries: Sequence[Entry], previous: str, budget: int) -> str:
-        """Return a summary, made chunk by chunk; what a summariser that fails leaves is a digest. Empty if all is."""
+        """Return a summary, made chunk by chunk; if the summariser fails, add a digest; empty if it fails at once."""
         language, instruction, measure = self.terms.language, self.folding.instruction, self.measure
         said = [f"{entry.who}: {entry.text}" for entry in entries]
         summary, window = previous, self.folding.window or self.limits.limit
@@ -383,7 +384,7 @@ class Compactor:
     # Cutting
 
     def _fold_rest(self, budget: int, room: int) -> None:
-        """Fold the recent rounds, too, into a digest of so many tokens; so many of a user's words stay."""
+        """Fold the recent rounds, too, into a digest of `budget` tokens; `room` tokens of user messages stay."""
         survey = self._survey()
         if survey.last:
             fold = self._split(survey, survey.last)
@@ -391,7 +392,7 @@ class Compactor:
             self._take("digest", *self._folded(fold, survey.last, body, room), index=survey.last)
 
     def _cut(self, goal: int, *, words: bool) -> None:
-        """Cut all blocks to the greatest size at which there is room."""
+        """Cut all blocks to the greatest length at which there is room."""
 
         def cut_to(level: int) -> tuple[list[Any], list[Save]]:
             saves: list[Save] = []
@@ -428,7 +429,7 @@ class Compactor:
         if view.role == "user":
             summary = self._summary(message)
             if summary is not None:
-                least = 0 if words else self.limits.limit // 10  # it was paid for, and stands for much
+                least = 0 if words else self.limits.limit // 10  # it cost a model call, and replaces much
                 body = self._shorten(summary.body, max(level, least))
                 return self._stand_for(Summary(body, summary.path), message)
             may_cut = words and self.folding.offload
@@ -449,7 +450,7 @@ class Compactor:
         return cut
 
     def _cut_text(self, text: str, level: int, saves: list[Save]) -> str | None:
-        """Return a text cut in the middle, and saved before if that can be; `None` where that makes it no shorter."""
+        """Return a text cut in the middle, and save the whole if possible; `None` if it would not be shorter."""
         cost = self.measure(text)
         if cost <= level:
             return None
@@ -466,7 +467,7 @@ class Compactor:
         return short
 
 
-# The plain way in
+# The public function
 
 
 def compact(  # noqa: PLR0913 - each a setting of its own
@@ -487,18 +488,18 @@ def compact(  # noqa: PLR0913 - each a setting of its own
     language: str | None = None,
     **clearing: Any,
 ) -> Plan[M]:
-    """Plan how a history is brought under a limit. Nothing is written: save `plan.saves`, then use `plan.messages`.
+    """Plan how to bring a history under a limit. Nothing is written: save `plan.saves`, then use `plan.messages`.
 
     Args:
-        messages: the history, in any wire's form; plain texts that could be of several are taken for Chat's.
-        max_tokens: how many tokens a request may have. target_tokens: how many it should have afterwards; 60 %.
-        summarizer: a prompt to a summary; without one, and where it fails, a digest is made.
-        keep_recent_rounds: how many of the model's latest turns stay as they are, if they can.
-        keep_user_tokens: how much of what a user said stays verbatim, at most a third of the target.
-        offload: whether `plan.saves` will be saved; if not, all that a user said stays.
-        instruction: what the summariser is told, in place of our text. window: how many tokens it takes.
-        system: the instruction that is sent along; it counts, as `tool_infos` do.
-        clearing: settings of how results are cleared and where things are saved (`root_dir`), as `plan` takes them.
+        messages: the history, in the form of any wire; plain texts that fit several wires count as Chat Completions.
+        max_tokens: how many tokens a request may have. target_tokens: how many it should have after; by default 60 %.
+        summarizer: returns the summary for a prompt; without one, or if it fails, a digest is made.
+        keep_recent_rounds: how many of the model's latest turns stay unchanged, if possible.
+        keep_user_tokens: how many tokens of user messages stay verbatim, at most a third of the target.
+        offload: whether `plan.saves` will be saved; if not, all user messages stay.
+        instruction: the prompt for the summariser, instead of ours. window: how many tokens the summariser accepts.
+        system: the system prompt that is sent along; it counts, as do `tool_infos`.
+        clearing: settings for clearing results and for the path of saved content (`root_dir`), as in `plan`.
 
     >>> asked = {"role": "user", "content": "Go on counting."}
     >>> history = [each for n in range(9) for each in (asked, {"role": "assistant", "content": f"{n} " * 400})]
@@ -509,7 +510,7 @@ def compact(  # noqa: PLR0913 - each a setting of its own
     check_sizes(max_tokens, target_tokens, keep_recent_rounds, keep_user_tokens)
     ask = _ask_plainly(summarizer)
     names = recognise(messages) if wire is None else (get_wire(wire).name,)
-    # By their content: the next compaction knows nothing of what this one saves.
+    # Named by content, because the next compaction does not know what this one saved.
     clearing.setdefault("gen_clear_offload_file_path", partial(name_by_content, clearing.get("root_dir") or ""))
     settings = Settings(skip_truncation=True, token_counter=token_counter, **clearing)
     terms = make_terms(settings, Ledger(), resolve_language(language), offload=offload)
@@ -521,19 +522,19 @@ def compact(  # noqa: PLR0913 - each a setting of its own
 
 
 def _ask_plainly(summarizer: Callable[[str], str] | None) -> Summarize | None:
-    """Return what asks a summariser; refuse one that is async, which would only ever fail."""
+    """Return a `Summarize` for a plain function; refuse an async one, which could not be awaited."""
     if iscoroutinefunction(summarizer):
         raise ConfigError("the summarizer is async; only Compaction, inside an agent, can await it")
     return None if summarizer is None else partial(ask_plainly, summarizer)
 
 
 def target_of(limit: int, target: int | None) -> int:
-    """Return how many tokens there should be afterwards: 60 % of the limit, if nobody says."""
+    """Return how many tokens there should be afterwards: by default 60 % of the limit."""
     return limit * 3 // 5 if target is None else min(limit, target)
 
 
 def check_sizes(limit: int | None, target: int | None, rounds: int, words: int) -> None:
-    """Raise `ConfigError` where one of these is no number."""
+    """Raise `ConfigError` if one of these numbers is not valid."""
     sizes = {"max_tokens": limit, "target_tokens": target, "keep_recent_rounds": rounds, "keep_user_tokens": words}
     for name, value in sizes.items():
         if value is not None and (type(value) is not int or value < 0):

@@ -1,4 +1,4 @@
-"""A plan in the making: the rounds of a history, what is known of them, and the history with some messages replaced."""
+"""The draft of a plan: the rounds of a history, what was saved of them, and the history with messages replaced."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
@@ -18,14 +18,14 @@ from suture.wires import Call, CallEdit, Result, ResultEdit, Wire, argument_json
 PROCESSED = "_reduction_mw_processed"
 """The key in `extra` of a turn whose round has been processed."""
 SAVED = "_reduction_mw_saved"
-"""The key in `extra` of a result that was saved: where, and how much."""
+"""The key in `extra` of a result that was saved; the value says where, and how much."""
 
 
-# What was saved, and what is to be
+# What was saved, and what is to be saved
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """Output that was saved: where, of which call, in which phase, and how many characters.
+    """Saved output: its path, call, phase, and number of characters.
 
     >>> Saved("/run/trunc/call_1", "call_1", "search", "trunc", 80_000).path
     '/run/trunc/call_1'
@@ -37,13 +37,13 @@ class Saved(msgspec.Struct, frozen=True):
     phase: str = "clear"
     length: int = 0
     digest: str = ""
-    """Of its content, if all of it was known at once."""
+    """The digest of its content, if that was known as a whole."""
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """What a history's messages cannot say themselves: what of it was saved, and which rounds are done.
+    """What was saved of a history and which rounds are done, for messages that cannot be marked.
 
-    Native messages carry this in `extra`; for all others it is kept beside the history.
+    Native messages have this in `extra`; for all others it is kept separately.
 
     >>> Ledger.of(Ledger((Saved("/run/clear/a"),)).to_dict()).saved[0].path
     '/run/clear/a'
@@ -58,14 +58,14 @@ class Ledger(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(data: Mapping[str, Any] | None) -> "Ledger":
-        """Return what `to_dict` made `data` of; `None` is an empty one."""
+        """Return the ledger that `to_dict` turned into `data`; an empty one for `None`."""
         if not data:
             return Ledger()
         return Ledger(tuple([Saved(*item) for item in data["saved"]]), frozenset(data["rounds"]))
 
 
 class Register:
-    """The entries of ledgers, each found at once; it grows, and nothing in it is copied."""
+    """The entries of ledgers in a growing index, so that each is found without a search."""
 
     def __init__(self, ledger: Ledger = Ledger()) -> None:  # noqa: B008 - frozen
         self.by_call: dict[str, list[Saved]] = {}
@@ -75,26 +75,26 @@ class Register:
         self.add(ledger)
 
     def add(self, ledger: Ledger) -> None:
-        """Take more that was saved, and more rounds that are done."""
+        """Add the saved output and the done rounds of a ledger."""
         for saved in ledger.saved:
             self.by_call.setdefault(saved.call_id, []).append(saved)
             self.by_path[folded(saved.path)] = saved
         self.rounds |= ledger.rounds
 
     def find(self, call_id: str, content: str) -> Saved | None:
-        """Return where just this content of a call was saved: a turn that failed may have come so far."""
+        """Return this very content of a call if it was saved, as it may have been by a turn that failed later."""
         mine = [saved for saved in self.by_call.get(call_id, ()) if saved.length == len(content)]
         digest = digest_of(content) if mine else ""
         return next((saved for saved in mine if saved.digest == digest), None)
 
 
 def mark_saved(saved: Saved) -> dict[str, Any]:
-    """Return what a result carries in `extra` once it was saved."""
+    """Return the `extra` of a result that was saved."""
     return {SAVED: {"path": saved.path, "phase": saved.phase, "length": saved.length, "name": saved.name}}
 
 
 def read_saved(extra: Mapping[str, Any], call: Call | Result) -> Saved | None:
-    """Return what `mark_saved` says; `None` where there is no such mark, or none of ours."""
+    """Return the saved output that a mark of `mark_saved` describes; `None` without a mark of ours."""
     found = extra.get(SAVED)
     if not isinstance(found, Mapping):
         return None
@@ -117,16 +117,16 @@ class Save(msgspec.Struct, frozen=True):
     name: str = ""
 
     def note(self, phase: str) -> Saved:
-        """Return what is to be known of it once it is saved."""
+        """Return the entry for it once it is saved."""
         return Saved(self.path, self.call_id, self.name, phase, len(self.content), digest_of(self.content))
 
     def __repr__(self) -> str:
-        """Show where and how much; never the content."""
+        """Show path and length, but no content."""
         return f"Save(path={self.path!r}, call_id={self.call_id!r}, name={self.name!r}, length={len(self.content)})"
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done to one result (`truncate`, `clear`) or to a whole round (`rewrite`).
+    """A change to one result (`truncate`, `clear`) or to a whole round (`rewrite`).
 
     >>> Change(action="clear", index=2, call_id="call_1", name="search", path="/run/clear/call_1").action
     'clear'
@@ -134,11 +134,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     action: str
     index: int
-    """The message with the call, in what was handed in."""
+    """The index of the message with the call, in the original history."""
     call_id: str
     name: str
     path: str = ""
-    """Where the whole output is; empty where it is nowhere."""
+    """The path of the whole output; empty if it was not saved."""
     tokens_before: int = 0
     tokens_after: int = 0
 
@@ -156,16 +156,16 @@ class Answer(NamedTuple):
     position: int
     result: Result
     synthetic: bool
-    """Whether the result only stands for one that is missing."""
+    """Whether the result is only a placeholder."""
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where the result stands."""
+        """The place of the result."""
         return self.message, self.position
 
 
 class Round(NamedTuple):
-    """The calls that a model made in one go, from message `first` to message `last`, and their results."""
+    """The calls that a model made at once, from message `first` to message `last`, and their results."""
 
     first: int
     last: int
@@ -174,11 +174,11 @@ class Round(NamedTuple):
 
     @property
     def touched(self) -> list[int]:
-        """The messages that it is made of, in order."""
+        """The indexes of its messages, in order."""
         return [*range(self.first, self.last + 1), *sorted({answer.message for answer in self.answers})]
 
     def digest(self, wire: Wire) -> str:
-        """Return a short name for all that it says."""
+        """Return a digest of its whole content."""
         calls = [[call.id, call.name, str(call.arguments)] for call in self.calls]
         return digest_of(repr([calls, [wire.result_text(answer.result)[0] for answer in self.answers]]))
 
@@ -203,7 +203,7 @@ def rounds_of(
             if (answer := slot.answer) is None:
                 continue
             synthetic = answer.synthetic
-            if shared and not synthetic:  # what stands for one call may have been paired with another of its id
+            if shared and not synthetic:  # a placeholder may have been paired with another call of the same id
                 text, complete = wire.result_text(answer.result)
                 synthetic = complete and is_builtin_text(text, None, slot.call.id) is not None
             at, result_at = found.records[slot.place].index, found.records[answer.place].index
@@ -223,32 +223,32 @@ def _named_paths(wire: Wire, result: Result) -> set[str]:
 
 
 class Terms(NamedTuple):
-    """What reducing a result depends on, besides the result."""
+    """What the reduction of a result depends on besides the result."""
 
     settings: Settings
     root: str
     language: Language
     offloads: Callable[[str], bool]
-    """Whether output of a tool can be saved."""
+    """Returns whether output of a tool can be saved."""
     is_taken: Callable[[str], bool]
-    """Whether a path, folded, holds something already."""
+    """Returns whether a folded path is taken."""
     ask: Callable[..., Any]
-    """Awaits what a function of the user's says, or refuses one that is async."""
+    """Calls a function of the user's and awaits its result, or refuses it if it is async."""
     known: Register
-    """What earlier plans did, on a wire whose messages cannot say so."""
+    """The work of earlier plans, on a wire without marks."""
     owner: str = ""
-    """Whose files these are: no other conversation comes to the same name where one is taken."""
+    """The owner of the files: if a name is taken, two owners never choose the same other name."""
 
 
 class Fate(NamedTuple):
-    """What was decided about one result: what takes its place, and what is to be saved."""
+    """The decision about one result: its replacement, and what is to be saved."""
 
     answer: Answer
     action: str
     parts: Sequence[Part]
     save: Save | None = None
     saved: Saved | None = None
-    """Where the whole output is, or will be."""
+    """The path of the whole output, once it is saved."""
     argument: str | None = None
 
 
@@ -257,25 +257,25 @@ def _is_taken(names: set[str], outside: Callable[[str], bool], path: str) -> boo
 
 
 class Draft:
-    """The history as it will be, message by message. What was handed in is never touched."""
+    """The history after the plan, message by message. The original is never changed."""
 
     def __init__(self, wire: Wire, messages: Sequence[Any], terms: Terms, count: Callable[[Any], int]) -> None:
         self.wire, self.messages, self.count, self.settings = wire, messages, count, terms.settings
         self.names: set[str] = set()
-        """Paths that this plan gives out, or may not give out, folded."""
+        """Folded paths that this plan uses or must not use."""
         self.terms = terms._replace(is_taken=partial(_is_taken, self.names, terms.is_taken))
         self.cells: dict[int, list[Any]] = {}
-        """What takes the place of a message."""
+        """The replacements of messages."""
         self.log: list[tuple[Change, Fate | None]] = []
-        """What is done, and what it was decided by."""
+        """The changes, and the decisions behind them."""
         self.digests: list[str] = []
-        """Rounds that are done, on a wire whose messages cannot be marked."""
+        """Rounds that are done, on a wire without marks."""
         self.fates: dict[tuple[int, int], Fate] = {}
-        """What is to be truncated, by the place of the result: clearing it instead takes this back."""
+        """Truncations by the place of the result; clearing the result instead takes the truncation back."""
         self.freed = 0
 
     def fork(self) -> "Draft":
-        """Return a draft that goes on from this one, and leaves it as it is."""
+        """Return a copy of this draft that can be changed independently."""
         other = copy(self)
         for name in ("cells", "log", "digests", "fates"):
             setattr(other, name, copy(getattr(self, name)))
@@ -283,20 +283,20 @@ class Draft:
 
     @property
     def saves(self) -> dict[Save, Saved]:
-        """What is to be saved, and what is to be known of it then."""
+        """The output to save, and the entry for each once it is saved."""
         return {fate.save: fate.saved for _, fate in self.log if fate and fate.save and fate.saved}
 
     def current(self) -> list[Any]:
-        """Return the history as it will be."""
+        """Return the history after the plan."""
         cells = self.cells
         return [item for at, message in enumerate(self.messages) for item in cells.get(at, (message,))]
 
     def place(self, index: int) -> int:
-        """Return where message `index` of what was handed in stands in the history as it will be."""
+        """Return the index in the new history of message `index` of the original."""
         return index + sum(len(cell) - 1 for at, cell in self.cells.items() if at < index)
 
     def detail(self, answer: Answer, parts: Sequence[Part]) -> ToolDetail:
-        """Return a call and its result as handlers are given them."""
+        """Return a call and its result in the form for handlers."""
         return ToolDetail(
             tool_context=ToolContext(answer.call.name, answer.call.id),
             tool_argument=ToolArgument(argument_json(answer.call.arguments)),
@@ -304,16 +304,16 @@ class Draft:
         )
 
     def weight(self, parts: Sequence[Part]) -> int:
-        """Return how many tokens the texts among `parts` take up."""
+        """Return how many tokens the texts among `parts` have."""
         measure = self.settings.measure
         return sum([measure(part.text) for part in parts if isinstance(part, TextPart)])
 
     # What is known
 
     def is_done(self, found: Round) -> bool:
-        """Tell whether a round was processed before: its turn is marked, or it is registered beside the history.
+        """Return whether a round was processed before: its turn is marked, or the register has it.
 
-        On a wire whose messages cannot be marked, and without a register, our own texts in its results tell.
+        On a wire without marks, if there is no register either, our own texts in its results show it.
         """
         wire, rounds = self.wire, self.terms.known.rounds
         if wire.marks:
@@ -323,12 +323,12 @@ class Draft:
         return any(is_cleared_text(wire.result_text(answer.result)[0]) for answer in found.answers)
 
     def is_cleared(self, answer: Answer) -> bool:
-        """Tell whether a result is a placeholder of ours."""
+        """Return whether a result is a placeholder of ours."""
         text, complete = self.wire.result_text(answer.result)
         return complete and is_cleared_text(text)
 
     def saved_of(self, answer: Answer) -> Saved | None:
-        """Return where a result is that was saved before: what now stands for it names that path."""
+        """Return the saved output of a result, if the text that replaced it names the path."""
         if self.wire.marks:
             marked = read_saved(answer.result.extra, answer.call)
             mine = [] if marked is None else [marked]
@@ -338,15 +338,15 @@ class Draft:
         return next((saved for saved in reversed(mine) if saved.path in named), None)
 
     def keep_names(self, rounds: Iterable[Round]) -> None:
-        """Give out no path that a notice in these rounds names."""
+        """Mark the paths that notices in these rounds name as taken."""
         for found in rounds:
             for answer in found.answers:
                 self.names.update(map(folded, _named_paths(self.wire, answer.result)))
 
-    # What is decided
+    # Decisions
 
     def fate(self, answer: Answer, action: str, decided: TruncResult | ClearResult, saved: Saved | None) -> Fate:
-        """Return what a handler decided, and keep its path; what it clears is not truncated as well."""
+        """Return the decision of a handler, and reserve its path; a result that it clears is not truncated as well."""
         save, call = (self.take_back(answer, saved) if action == "clear" else None), answer.call
         if decided.need_offload:
             save = Save(decided.offload_file_path, decided.offload_content, call.id, call.name)
@@ -357,7 +357,7 @@ class Draft:
         return Fate(answer, action, parts, save, saved, None if argument is None else argument.text)
 
     def write(self, found: Round, fates: Sequence[Fate], *, done: bool = False) -> None:
-        """Do to one round what was decided about its results; `done`: it is never to be processed again."""
+        """Apply the decisions about the results of one round; `done`: never process it again."""
         wire, before = self.wire, self._tokens(found)
         calls: dict[int, dict[int, CallEdit]] = {}
         results: dict[int, dict[int, ResultEdit]] = {}
@@ -366,7 +366,7 @@ class Draft:
             answer, saved = fate.answer, fate.saved
             edit = ResultEdit(parts=tuple(fate.parts), extra=mark_saved(saved) if saved is not None else None)
             results.setdefault(answer.message, {})[answer.position] = edit
-            argument: Any = fate.argument  # what a provider signed stays as it is
+            argument: Any = fate.argument  # signed calls must not change
             if argument is not None and argument != argument_json(answer.call.arguments) and not is_signed:
                 if not wire.text_arguments:
                     argument = wire.sound_arguments(answer.call._replace(arguments=argument))
@@ -384,7 +384,7 @@ class Draft:
         self.freed += before - self._tokens(found)
 
     def rewrite(self, found: Round, inner: "Draft") -> None:
-        """Put what a rewriter gave in the place of a round; what else its messages say stays behind it."""
+        """Replace a round by what a rewriter returned; other content of its messages stays after it."""
         before = self._tokens(found)
         for index in found.touched:
             rest = self.wire.rest(self._now(index), {}) if index > found.last else None
@@ -405,7 +405,7 @@ class Draft:
         self.log.append((msgspec.structs.replace(change, tokens_before=tokens[0], tokens_after=tokens[1]), by))
 
     def take_back(self, answer: Answer, saved: Saved | None) -> Save | None:
-        """Forget that a result was to be truncated; return what is to be saved all the same, if that is `saved`."""
+        """Take back the truncation of a result; return its save if that is still needed because it is `saved`."""
         fate = self.fates.pop(answer.place, None)
         if fate is None:
             return None
@@ -425,6 +425,6 @@ class Draft:
         return self.cells.get(index, (self.messages[index],))[0]
 
     def _tokens(self, found: Round) -> int:
-        """Return how many tokens the messages of a round have now."""
+        """Return how many tokens the current messages of a round have."""
         cells = [self.cells.get(index, (self.messages[index],)) for index in found.touched]
         return sum([self.count(message) for cell in cells for message in cell])

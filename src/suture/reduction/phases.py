@@ -1,4 +1,4 @@
-"""The two phases: results that are too long are truncated, old ones leave a history that has too many tokens."""
+"""The two phases: long results are truncated, and old ones are cleared if a history has too many tokens."""
 
 import json
 from base64 import b64encode
@@ -22,14 +22,14 @@ from suture.wires import plain
 R = TypeVar("R", TruncResult, ClearResult)
 
 _NOTICE = 256
-"""About how much longer a notice is than what it shows of a text."""
+"""About how many characters a notice has besides what it shows of a text."""
 
 
 # One result
 
 
 async def decide_truncation(detail: ToolDetail, terms: Terms) -> TruncResult:
-    """Decide what becomes of output that has just come: the tool's own handler does, or the default one."""
+    """Decide about new output, with the tool's own handler or the default one."""
     settings, result = terms.settings, detail.tool_result
     handler = settings.config_of(detail.tool_context.name).trunc_handler
     if handler is not None:
@@ -42,7 +42,7 @@ async def decide_truncation(detail: ToolDetail, terms: Terms) -> TruncResult:
 
 
 async def _cut_and_save(detail: ToolDetail, limit: int, terms: Terms) -> TruncResult:
-    """Return a result cut to about `limit` characters, with its whole to be saved; none if nothing gets shorter."""
+    """Return a result cut to about `limit` characters, and the whole to save; no change if it would not be shorter."""
     result = cast("ToolResult", detail.tool_result)
     path = await name_file("trunc", detail, terms)
     parts = cut(result.parts, limit, path, terms.settings.read_file_tool_name, terms.language)
@@ -58,7 +58,7 @@ async def _cut_and_save(detail: ToolDetail, limit: int, terms: Terms) -> TruncRe
 
 
 async def _clear_by_default(detail: ToolDetail, saved: Saved | None, terms: Terms) -> ClearResult:
-    """Put a placeholder in the place of each text, unless it would take up more; all that is no text stays."""
+    """Replace all texts by notices, if these are shorter in total; other parts stay."""
     settings, result = terms.settings, cast("ToolResult", detail.tool_result)
     found = [part.text for part in result.parts if isinstance(part, TextPart)]
     if not found:
@@ -83,9 +83,9 @@ async def _clear_by_default(detail: ToolDetail, saved: Saved | None, terms: Term
 async def _ask_handler(
     what: str, handler: Callable[[ToolDetail], Any], detail: ToolDetail, terms: Terms, kind: type[R]
 ) -> R:
-    """Return what a tool's own handler decides; refuse what makes no sense, or cannot be saved.
+    """Return the decision of a tool's own handler; refuse one that is invalid or cannot be saved.
 
-    An error of the handler comes out as it is, with a note of whose it is.
+    An error of the handler is raised unchanged, with a note that names the tool.
     """
     name = detail.tool_context.name
     try:
@@ -120,7 +120,7 @@ async def _ask_handler(
 
 
 async def name_file(phase: str, detail: ToolDetail, terms: Terms) -> str:
-    """Return where the output of a call is to be kept: where its path maker says, else under the root."""
+    """Return the path for the output of a call: from its path maker, else under the root."""
     settings, context = terms.settings, detail.tool_context
     maker = settings.gen_trunc_offload_file_path if phase == "trunc" else settings.gen_clear_offload_file_path
     if maker is None:
@@ -138,13 +138,13 @@ async def name_file(phase: str, detail: ToolDetail, terms: Terms) -> str:
 
 
 def name_by_content(root: str, detail: ToolDetail) -> str:
-    """Return where to clear a result to that nobody keeps a ledger of: no other output of its id gets there."""
+    """Return a path for a cleared result without a ledger: it contains a digest, so no other output has the same."""
     content = content_of(cast("ToolResult", detail.tool_result).parts)
     return f"{texts.offload_path(root, 'clear', detail.tool_context.call_id)}-{texts.digest_of(content, 12)}"
 
 
 def text_length(parts: Sequence[Part]) -> int:
-    """Return how many characters of text there are.
+    """Return how many characters of text the parts have.
 
     >>> text_length([TextPart("abc"), TextPart("de")])
     5
@@ -155,7 +155,7 @@ def text_length(parts: Sequence[Part]) -> int:
 def cut(parts: Sequence[Part], limit: int, path: str, tool: str, language: Language) -> tuple[Part, ...]:
     """Return `parts` with each long text replaced by a notice; each text has its share of the limit.
 
-    A text whose notice would be no shorter stays as it is.
+    A text whose notice would not be shorter stays unchanged.
 
     >>> cut([TextPart("short"), TextPart("x" * 90)], 40, "/a", "read_file", "en")[0].text
     'short'
@@ -171,7 +171,7 @@ def cut(parts: Sequence[Part], limit: int, path: str, tool: str, language: Langu
 
 
 def _with_texts(parts: Sequence[Part], change: Callable[[str], str]) -> tuple[Part, ...]:
-    """Return parts with their texts changed; a part whose text stays is the very same."""
+    """Return parts with their texts changed; a part whose text stays is the same object."""
     made = list(parts)
     for place, part in enumerate(parts):
         if isinstance(part, TextPart) and (text := change(part.text)) != part.text:
@@ -180,7 +180,7 @@ def _with_texts(parts: Sequence[Part], change: Callable[[str], str]) -> tuple[Pa
 
 
 def content_of(parts: Sequence[Part]) -> str:
-    """Return what a file holds of a result: one text as it is, anything else as JSON.
+    """Return the content of the file for a result: a single text unchanged, anything else as JSON.
 
     >>> content_of([TextPart("abc")])
     'abc'
@@ -202,7 +202,7 @@ def _plain_part(part: Part) -> Any:
 
 
 def _describe(thing: Any) -> str:
-    """Return what JSON has no form for: bytes as base64, an object in its own words."""
+    """Return the text for a value without a JSON form: bytes as base64, an object as its `str`."""
     return b64encode(thing).decode() if isinstance(thing, bytes) else repr(thing)
 
 
@@ -210,9 +210,9 @@ def _describe(thing: Any) -> str:
 
 
 async def truncate(draft: Draft, rounds: Sequence[Round], *, again: bool = False) -> None:
-    """Truncate the results that are too long, alone or with those beside them.
+    """Truncate the results that are too long, alone or together with parallel ones.
 
-    `again`: each has been looked at when it came, if it came from a tool. So handlers are not asked once more.
+    `again`: results of tools were handled when they came, so handlers are not asked again.
     """
     for found in rounds:
         limits = _limits(draft, found)
@@ -227,7 +227,7 @@ async def truncate(draft: Draft, rounds: Sequence[Round], *, again: bool = False
 
 
 def _limits(draft: Draft, found: Round) -> dict[tuple[int, int], int]:
-    """Return how long each result of a round may be, those that may be truncated at all."""
+    """Return the greatest length of each result of a round that may be truncated."""
     settings = draft.settings
     lengths: dict[tuple[int, int], int] = {}
     free = settings.max_length_per_turn
@@ -245,7 +245,7 @@ def _limits(draft: Draft, found: Round) -> dict[tuple[int, int], int]:
 
 
 def water_level(lengths: Sequence[int], budget: int) -> int | None:
-    """Return how long each may be so that all together are within the budget; `None` where they are.
+    """Return the greatest length for each such that all together are within the budget; `None` if they already are.
 
     >>> water_level([10, 100, 100], 90), water_level([10, 20], 90)
     (40, None)
@@ -292,7 +292,7 @@ async def _truncate_answer(draft: Draft, answer: Answer, limit: int, *, again: b
 
 
 class Meter(NamedTuple):
-    """How tokens are counted: message by message, or (`whole`) the history at once."""
+    """Counts tokens message by message, or (`whole`) of the whole history at once."""
 
     total: int
     whole: Callable[[Sequence[Any], Sequence[ToolInfo]], Any] | None = None
@@ -306,21 +306,21 @@ class Meter(NamedTuple):
 
 
 class Cleared(NamedTuple):
-    """What came of clearing: the draft to go on with, and how many tokens it has."""
+    """The outcome of clearing: the draft to continue with, and how many tokens it has."""
 
     draft: Draft
     tokens: int
     waiting: Sequence[Round]
     """The rounds in which there may still be something to clear."""
     missed: int = 0
-    """What would have been freed, where that was too little to do anything."""
+    """How many tokens would have been freed, if that was too little."""
 
 
 async def clear(draft: Draft, meter: Meter, tokens: int, rounds: Sequence[Round], *, force: bool = False) -> Cleared:
-    """Clear old results, oldest first, where the history has too many tokens, or (`force`) anyway.
+    """Clear old results, oldest first, if the history has too many tokens, or (`force`) anyway.
 
-    Not in the latest rounds, and not in those where that has been done. The draft, which has `tokens` tokens, is as it
-    was if clearing does not pay.
+    The latest rounds are left alone, and those already cleared. The draft, which has `tokens` tokens, does not change
+    if clearing does not free enough.
     """
     settings, before, handled = draft.settings, tokens, 0
     latest = max(0, len(rounds) - settings.clear_retention_suffix_limit)
@@ -341,15 +341,15 @@ async def clear(draft: Draft, meter: Meter, tokens: int, rounds: Sequence[Round]
         return Cleared(draft, before, waiting[handled:])
     tokens = await meter.read(trial)
     freed, least = before - tokens, settings.clear_at_least_tokens
-    if least and freed < least:  # 0: what a handler decided stands, also if it is longer
+    if least and freed < least:  # if 0, a handler's decision is applied even if the result gets longer
         return Cleared(draft, before, waiting, freed)
     return Cleared(trial, tokens, waiting[handled:])
 
 
 def _mark_asked(draft: Draft, rounds: Sequence[Round]) -> None:
-    """Mark rounds of which a handler, or the rewriter, wants nothing cleared: they are not asked again.
+    """Mark rounds of which a handler or the rewriter wants nothing cleared, so that they are not asked again.
 
-    Others are not marked for nothing: a mark changes the history.
+    Other rounds are not marked, since a mark changes the history.
     """
     settings = draft.settings
     for found in rounds:
@@ -370,7 +370,7 @@ async def _clear_round(draft: Draft, found: Round) -> None:
     wire, messages = draft.wire, draft.messages
     shares = Counter(answer.message for answer in found.answers)
     if any(len(wire.view(messages[index]).results) != count for index, count in shares.items()):
-        return  # a message with the results of other turns, too: nobody can say what may go
+        return  # a message that also has results of other turns: it is not clear what may be removed
     turn = messages[found.first : found.last + 1]
     responses = [messages[index] for index in found.touched if index > found.last]
     instead = await draft.terms.ask(rewriter, turn[0] if len(turn) == 1 else turn, responses)
@@ -381,7 +381,7 @@ async def _clear_round(draft: Draft, found: Round) -> None:
         )
     for answer in found.answers:
         draft.take_back(answer, None)
-    # A turn of several messages, which a rewriter is given as a list, may stand among them as it is.
+    # A rewriter gets a turn of several messages as a list, and may return that list among its messages.
     given: list[Any] = [each if isinstance(each, list) else [each] for each in cast("Sequence[Any]", instead)]
     inner = Draft(wire, list(chain.from_iterable(given)), draft.terms, draft.count)
     for each in rounds_of(wire, inner.messages):
@@ -408,7 +408,7 @@ async def _clear_answers(draft: Draft, found: Round) -> list[Fate]:
             decided = await _clear_by_default(detail, saved, draft.terms)
             instead = decided.tool_result
             if truncated is not None and instead and draft.weight(instead.parts) >= draft.weight(truncated.parts):
-                continue  # it is as short truncated as it would be cleared
+                continue  # truncated, it is as short as it would be if cleared
         if decided.need_clear:
             fates.append(draft.fate(answer, "clear", decided, saved))
     return fates

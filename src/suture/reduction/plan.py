@@ -1,4 +1,4 @@
-"""A plan: what becomes of a history, what is to be saved first, and what that frees. Pure, printable, plain data."""
+"""Plans: the new history, what must be saved first, and how many tokens that frees. Pure, printable, plain data."""
 
 import dataclasses
 from collections.abc import Callable, Coroutine, Sequence
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Plan(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
-    """What is to become of a history. Save `saves` first, then use `messages`: nothing is lost on the way.
+    """The plan for reducing a history. Save `saves` first, then use `messages`, so that nothing is lost.
 
     >>> from suture.reduction import plan
     >>> made = plan([{"role": "user", "content": "hi"}])
@@ -30,14 +30,14 @@ class Plan(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """
 
     messages: Sequence[M]
-    """The history with the plan applied: the very list that was handed in, if nothing changes and nothing is marked."""
+    """The history with the plan applied; the same list that was passed in if nothing changes and nothing is marked."""
     wire: str = ""
     changes: tuple[Change, ...] = ()
     saves: tuple[Save, ...] = ()
     tokens_before: int = 0
     tokens_after: int = 0
     ledger: Ledger = Ledger()
-    """What to hand in next time, on a wire whose messages cannot be marked."""
+    """The ledger to pass next time, on a wire whose messages cannot be marked."""
 
     @property
     def changed(self) -> bool:
@@ -46,15 +46,15 @@ class Plan(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
 
     @property
     def tokens_freed(self) -> int:
-        """How many tokens fewer the history has afterwards."""
+        """How many tokens the plan frees."""
         return self.tokens_before - self.tokens_after
 
     def apply(self) -> Sequence[M]:
-        """Return the history with the plan applied; what was handed in is as it was."""
+        """Return the history with the plan applied; the original does not change."""
         return self.messages
 
     def to_dict(self, *, content: bool = False) -> dict[str, Any]:
-        """Return the plan as plain data; what is to be saved shows its content only if asked."""
+        """Return the plan as plain data, with the content of its saves only if `content` is set."""
         saves = [
             {"path": save.path, "call_id": save.call_id, "name": save.name, "length": len(save.content)}
             | ({"content": save.content} if content else {})
@@ -100,7 +100,7 @@ class Plan(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        """Show how much is to be done; never what the messages say."""
+        """Show numbers of changes and tokens, but no content of messages."""
         return f"<Plan: {len(self.changes)} changes, {self.tokens_before} -> {self.tokens_after} tokens>"
 
 
@@ -115,16 +115,16 @@ def plan(
     tool_infos: Sequence[ToolInfo] = (),
     **changes: Any,
 ) -> Plan[M]:
-    r"""Plan how a history is reduced: long results truncated, and old ones cleared if there are too many tokens.
+    r"""Plan how to reduce a history: truncate long results, and clear old ones if there are too many tokens.
 
     Nothing is changed or written: save `plan.saves`, then use `plan.messages`.
 
     Args:
         messages: the history, in any wire's form.
-        settings: how to reduce; or give single settings by name. wire: recognised if not given.
-        offload: whether what leaves the history will be saved; if not, nothing is truncated.
-        language: of the notices, `en` or `zh`; the one in force if not given.
-        ledger: `plan.ledger` of the time before, on a wire whose messages cannot be marked.
+        settings: how to reduce; or pass single settings by name. wire: recognised if not given.
+        offload: whether `plan.saves` will be saved; if not, nothing is truncated.
+        language: language of the notices, `en` or `zh`; by default the current one.
+        ledger: `plan.ledger` of the previous plan, on a wire whose messages cannot be marked.
         tool_infos: the tools that are sent along; they count.
 
     >>> from suture.messages import Message, ToolCall
@@ -152,7 +152,7 @@ def plan(
 
 
 def make_terms(settings: Settings, ledger: Ledger, language: Language, *, offload: bool) -> Terms:
-    """Return what a plan depends on outside of any run."""
+    """Return the terms of a plan outside of any run."""
 
     def offloads(tool: str) -> bool:
         return offload or settings.config_of(tool).backend is not None
@@ -163,7 +163,7 @@ def make_terms(settings: Settings, ledger: Ledger, language: Language, *, offloa
 
 
 async def ask_plainly(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of the user's; refuse one that is async."""
+    """Call a function of the user's; refuse an async one."""
     answer = function(*arguments)
     if not hasattr(answer, "__await__"):
         return answer
@@ -173,7 +173,7 @@ async def ask_plainly(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def complete(work: Coroutine[Any, Any, T]) -> T:
-    """Return what `work` returns: nothing in it waits, since no function of the user's is async here."""
+    """Run `work`, which never waits because no function of the user's is async here, and return its result."""
     try:
         work.send(None)
     except StopIteration as end:
@@ -206,7 +206,7 @@ async def reduce(
     again: bool = False,
     force: bool = False,
 ) -> tuple[Plan[Any], Cleared]:
-    """Plan both phases: truncate the results of `new`, then clear those of `old`; see there for the others."""
+    """Plan both phases: truncate the results of `new`, then clear those of `old`; see `truncate` and `clear`."""
     before = tokens = await meter.read(draft)
     await truncate(draft, new, again=again)
     if draft.log:

@@ -1,4 +1,4 @@
-"""How output is reduced: what handlers are given and give back, every setting, its default, and what is refused."""
+"""The settings of a reduction with their defaults and checks, and the values that handlers take and return."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -11,7 +11,7 @@ from suture.messages import ToolArgument, ToolContext, ToolResult
 from suture.tokens import CharacterCounter, Counter, WholeCounter, is_incremental
 
 READ_EARLIER = "read_earlier"
-"""How the tool that reads what a compaction has saved is called where there is another `read_file`."""
+"""The name of the tool that reads what a compaction saved, if there is another `read_file`."""
 
 
 class Writer(Protocol):
@@ -40,10 +40,10 @@ class ToolDetail(Struct, frozen=True, kw_only=True):
 
 
 class TruncResult(Struct, frozen=True, kw_only=True):
-    """What a `trunc_handler` decides about new output.
+    """The decision of a `trunc_handler` about new output.
 
-    With `need_trunc` it gives the result to use instead: `tool_result`, or `stream_tool_result` for a streaming
-    tool. With `need_offload` it says what is to be saved where.
+    With `need_trunc` it has the result to use instead: `tool_result`, or `stream_tool_result` for a streaming
+    tool. With `need_offload` it says what to save under which path.
 
     >>> TruncResult(need_trunc=False).need_offload
     False
@@ -58,7 +58,7 @@ class TruncResult(Struct, frozen=True, kw_only=True):
 
 
 class ClearResult(Struct, frozen=True, kw_only=True):
-    """What a `clear_handler` decides about an old call: the arguments and the result to keep in its place.
+    """The decision of a `clear_handler` about an old call: the arguments and the result that replace its own.
 
     `tool_argument=None` leaves the arguments as they are.
 
@@ -83,9 +83,9 @@ PathMaker: TypeAlias = Callable[[ToolDetail], str | Awaitable[str]]
 
 
 class ToolReductionConfig(Struct, frozen=True, kw_only=True):
-    """What holds for one tool: it goes before what holds for all, and `None` leaves that as it is.
+    """Settings for one tool. They override the general ones; `None` keeps the general one.
 
-    A flag of the tool's own comes first, then its handler, then the default handler, with the tool's backend.
+    A flag of the tool comes first, then its handler, then the default handler, with the tool's backend.
 
     >>> ToolReductionConfig(skip_clear=True).clear_handler is None
     True
@@ -99,7 +99,7 @@ class ToolReductionConfig(Struct, frozen=True, kw_only=True):
 
 
 Rewriter = Callable[[Any, Sequence[Any]], Sequence[Any] | Awaitable[Sequence[Any]]]
-"""A turn with calls and the messages with its results, to the messages that take their place."""
+"""Takes a turn with calls and the messages with its results; returns the messages that replace them."""
 
 
 def _is_size(value: Any) -> bool:
@@ -122,7 +122,7 @@ _CHECKS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
     Counter | WholeCounter | None: ("a counter", lambda value: is_incremental(value) or True),  # it raises by itself
     Mapping[str, ToolReductionConfig]: ("a mapping of tool names", lambda value: isinstance(value, Mapping)),
 }
-"""What a setting of a type must be, and how that is told; all others are functions."""
+"""By type of a setting, its description for errors and its check; all other settings are functions."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -140,7 +140,7 @@ class Settings:
     read_file_tool_name: str = "read_file"
     """The reading tool that notices name."""
     root_dir: str | None = None
-    """Where output is kept: `{root_dir}/trunc/{call_id}` and `{root_dir}/clear/{call_id}`."""
+    """The root of the paths of saved output: `{root_dir}/trunc/{call_id}` and `{root_dir}/clear/{call_id}`."""
     gen_trunc_offload_file_path: PathMaker | None = None
     """Returns the path of truncated output, instead of `root_dir`."""
     gen_clear_offload_file_path: PathMaker | None = None
@@ -189,15 +189,15 @@ class Settings:
 
     @property
     def measure(self) -> Callable[[str], int]:
-        """Counts the tokens of a single text: the counter, if it can, else characters / 4."""
+        """The function that counts the tokens of a text: the counter's, if it has one, else characters / 4."""
         return getattr(self.token_counter, "count_text", CharacterCounter().count_text)
 
     def config_of(self, name: str) -> ToolReductionConfig:
-        """Return what holds for the tool `name`."""
+        """Return the settings for the tool `name`."""
         return self.tool_config.get(name, _DEFAULT)
 
     def truncates(self, name: str) -> bool:
-        """Tell whether output of the tool `name` may be truncated: excluded, then skipped, then its handler."""
+        """Return whether output of the tool `name` may be truncated: excluded, then skipped, then its handler."""
         config = self.config_of(name)
         if name in self.trunc_exclude_tools or name in {self.read_file_tool_name, READ_EARLIER}:
             return False
@@ -205,7 +205,7 @@ class Settings:
         return not (is_skipped if config.skip_truncation is None else config.skip_truncation)
 
     def clears(self, name: str) -> bool:
-        """Tell whether old results of the tool `name` may be cleared."""
+        """Return whether old results of the tool `name` may be cleared."""
         config = self.config_of(name)
         is_skipped = self.skip_clear and config.clear_handler is None
         return name not in self.clear_exclude_tools and not (

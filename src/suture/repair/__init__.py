@@ -1,6 +1,6 @@
 """Repair: make a history acceptable to its provider, and say what was done.
 
-Pairing (the same for every provider) and fit (what one profile demands) come together in the engine.
+The engine combines pairing (the same for every provider) and fit (what one profile demands).
 """
 
 from suture.repair.engine import (

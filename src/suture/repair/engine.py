@@ -1,4 +1,4 @@
-"""`repair` and `check`: resolve what was asked, walk the history, and say what was done."""
+"""`repair` and `check`: resolve the options, walk the history, and report what was done."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
@@ -27,7 +27,7 @@ class Asks(Protocol[R_co]):
 
 
 class AsksCause(Protocol[R_co]):
-    """A generator of placeholder texts that is also told the cause."""
+    """A generator of placeholder texts that also gets the cause."""
 
     def __call__(self, name: str, call_id: str, /, *, cause: Cause) -> R_co:
         """Return the text."""
@@ -47,19 +47,19 @@ class Repaired(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     """
 
     messages: Sequence[M]
-    """The history: the very list that was handed in, if nothing had to change."""
+    """The history; the same list that was passed in if nothing had to change."""
     changed: bool
     report: Report
     pending: tuple[Pending, ...] = ()
-    """Calls at the tail that wait for their results (only with `tail="keep"`)."""
+    """Calls at the end that wait for their results (only with `tail="keep"`)."""
 
     @property
     def unresolved(self) -> tuple[Finding, ...]:
-        """What no operation could mend; a provider will refuse the history while it is not empty."""
+        """The findings that no operation could repair. Unless it is empty, the provider will refuse the history."""
         return self.report.unresolved
 
     def __repr__(self) -> str:
-        """Show how much there is and what became of it; never what the messages say."""
+        """Show numbers of messages and findings, but no content of messages."""
         found, pending = len(self.report.findings), len(self.pending)
         return f"<Repaired: {len(self.messages)} messages, changed={self.changed}, {found} findings, {pending} pending>"
 
@@ -77,22 +77,22 @@ def repair(  # noqa: PLR0913 - each a choice of the caller's, by name
     is_placeholder: Callable[[str], bool] | None = None,
     language: str | None = None,
 ) -> Repaired[M]:
-    """Make a history acceptable to its provider, and say what was done.
+    """Make a history acceptable to its provider, and report what was done.
 
-    Nothing of yours is mutated: what needs no change comes back as the same object, a whole history as the same list.
+    Nothing is mutated: a message that needs no change comes back as the same object, a whole history as the same list.
 
     Args:
-        messages: the history, in any wire's form; dicts and SDK objects may be mixed.
-        wire: the form of the messages, by name or a `Wire` of your own; recognised if not given.
-        profile: whose rules hold, by name or a `Profile` of your own; by default the provider's, natively `pairing`.
+        messages: the history, in the form of any wire; dicts and SDK objects may be mixed.
+        wire: the form of the messages: a name or a custom `Wire`; recognised if not given.
+        profile: the rules to apply: a name or a custom `Profile`; by default the provider's, for native ones `pairing`.
         tail: `cancel` answers calls at the end that have no result; `keep` leaves them in `pending`.
         orphans: `text` keeps a result without a call as user text; `drop` removes it.
         generator: `(name, call_id)` or `(name, call_id, cause=…)` to the text of a placeholder; an empty
-            text means the built-in one. Its error is yours, and nothing has changed then.
-        cause: why results are missing, where nothing in the history tells; `unknown` after a crash, say.
-        causes: why single results are missing: `{(index of the message, position of the call in it): Cause}`.
-        is_placeholder: tells from a result's text whether it only stands for a real one.
-        language: of the texts, `en` or `zh`; the one in force if not given.
+            text means the built-in one. Its errors are raised to you, and then nothing has changed.
+        cause: why results are missing, if the history does not show it; for example `unknown` after a crash.
+        causes: the causes for single calls: `{(index of the message, position of the call in it): Cause}`.
+        is_placeholder: returns whether a result's text is only a placeholder.
+        language: language of the texts, `en` or `zh`; by default the current one.
 
     >>> fixed = repair([
     ...     {"role": "assistant", "tool_calls": [
@@ -123,9 +123,9 @@ def check(
     profile: str | Profile | None = None,
     tail: Literal["cancel", "keep"] = "cancel",
 ) -> Report:
-    """Say what a provider would refuse in a history. Nothing is changed.
+    """Report what a provider would refuse in a history, without changing it.
 
-    Native messages are judged as the provider would get them: they are encoded first.
+    Native messages are encoded first, because that is what the provider would get.
 
     >>> report = check([{"role": "tool", "tool_call_id": "a", "content": "42"}])
     >>> report.acceptable, report.findings[0].problem
@@ -143,7 +143,7 @@ def check(
 def _encode(
     messages: Sequence[Any], wire: str | Wire | None, profile: str | Profile | None
 ) -> tuple[list[Any], list[int], str, Profile] | None:
-    """Return native messages as the provider of `profile` would get them, and where each came from."""
+    """Return native messages as the provider of `profile` would get them, and the index that each came from."""
     if profile is None:
         return None
     judge = get_profile(profile)
@@ -163,7 +163,7 @@ def _encode(
 
 
 class Choices(TypedDict, total=False):
-    """What the caller of `repair` may choose beside wire and profile."""
+    """The options of `repair` besides wire and profile."""
 
     tail: Literal["cancel", "keep"]
     orphans: Literal["text", "drop"]
@@ -175,7 +175,7 @@ class Choices(TypedDict, total=False):
 
 
 def make_options(**choices: Unpack[Choices]) -> PairOptions:
-    """Check the choices of a call; raise `ConfigError` where one is unknown.
+    """Check the options of a call; raise `ConfigError` if one is unknown.
 
     >>> make_options(tail="drop")
     Traceback (most recent call last):
@@ -224,7 +224,7 @@ def make_walks(
 def run_repair(
     messages: Sequence[Any], wire: str | Wire | None, profile: str | Profile | None, options: PairOptions
 ) -> Repaired[Any]:
-    """Repair a history by options that were checked before, as `repair` does."""
+    """Repair a history like `repair`, with options that were checked before."""
     walks = make_walks(messages, wire, profile, options)
     for walk in walks:
         walk.run()
@@ -238,7 +238,7 @@ def run_repair(
 
 
 def agreed(walks: Sequence[Walk]) -> Walk:
-    """Return the walk that counts: where messages may be of several wires, these must agree."""
+    """Return the walk that counts; if messages may be of several wires, their walks must agree."""
     first, *others = walks
     if any(first.out != other.out for other in others):
         raise AmbiguousWireError(tuple(walk.wire.name for walk in walks))
@@ -272,7 +272,7 @@ def _with_cause(generator: Generator | None) -> Callable[[str, str, Cause, Place
 
 
 def takes_cause(generator: Callable[..., Any]) -> bool:
-    """Tell whether a generator asks for the cause beside name and id.
+    """Return whether a generator takes the cause besides name and id.
 
     >>> takes_cause(lambda name, call_id, cause: ""), takes_cause(lambda name, call_id: "")
     (True, False)

@@ -1,10 +1,10 @@
-"""Fit: what one profile demands beyond pairing, on what pairing made.
+"""Fit: makes a paired history meet the demands of one profile.
 
-A left fold: what comes out depends on what went before, never on what follows, so it can stop at any closed place and
-go on from there. First a group is put in the provider's form, then each message, then each beside the one before.
+It is a left fold: its output depends on earlier messages, never on later ones, so it can stop at any closed place and
+continue from there. It first arranges each group, then repairs each message, then each together with the one before.
 
-Signed or encrypted content outranks acceptance: there only ids change, whole messages are joined or split, and what
-else is wrong stays unresolved.
+Signed or encrypted content is more important than acceptance: there only ids change and whole messages are joined or
+split; any other problem stays unresolved.
 """
 
 from collections import defaultdict
@@ -35,23 +35,23 @@ _DONE = {
     "illegal-item-id": "its item id left out",
     "bad-response": "put in the right form",
 }
-"""What is done about a message by itself."""
+"""By problem of a single message, the text of the repair."""
 
 _NOT_IN_SIGNED = frozenset(("results-not-first", "text-after-calls", "bad-response"))
-"""What is not mended in a message that holds something signed, because its blocks would change or move."""
+"""Problems that are not repaired in a message with signed content, because its blocks would change or move."""
 
 
 class _Held(Struct, frozen=True, eq=False):
-    """The last message put out; the next ones may still be joined to it."""
+    """The last output message; the next ones may still be joined to it."""
 
     message: Any
     role: str
     index: int
     has_results: bool
     joined: tuple[Any, Record] | None = None
-    """What was joined to it before, and the last of it."""
+    """The messages that were joined to it: all but the last one, and the last one."""
     before: "_Held | None" = None
-    """What was not put out yet, since this one, nothing but thoughts, may be left out."""
+    """The message before it, which is held too if this one is only thinking and may be dropped."""
 
 
 class Fit:
@@ -76,22 +76,22 @@ class Fit:
         self.ids = Ids(profile.ids) if profile.ids is not None else None
         self._uses = ServerUses(wire)
         self.items: dict[str, None] = {}
-        """The ids of the items that have gone by."""
+        """The ids of the items so far."""
         self.documents: dict[str, None] = {}
-        """The names of the documents that have gone by."""
+        """The names of the documents so far."""
         self.demands_nothing = profile.ids is None and self.rules.keys() <= STRUCTURAL
-        """Whether all comes out as pairing leaves it, whatever stands before it."""
+        """Whether fit changes nothing that pairing leaves, whatever comes before it."""
         self._set_like = wire.set_like and not profile.adjacent
         self._passes = [problem for problem in wire.mends if problem in self.rules]
         self._parts_steps = next((name for name in ("split-turn", "turn-order", "same-role") if name in self.rules), "")
-        """The problem of a turn in several messages, where the provider has one."""
+        """The problem of a turn in several messages, if the provider has one with that."""
         self.begun = False
-        """Whether somebody spoke in what was put out."""
+        """Whether the output has a message in which somebody speaks."""
         self._held: _Held | None = None
         self._reasoning: list[Record] = []
-        """Items that want one to follow that they produced."""
-        self._mended: set[int] = set()
-        """Items of the group at hand that were looked at by themselves."""
+        """Reasoning items that must be followed by an item that they produced."""
+        self._repaired_ids: set[int] = set()
+        """The `id()` of the messages of the current group that were repaired one by one already."""
         self.findings: list[Finding] = []
         self.out: list[Any] = []
         self.changed = False
@@ -99,7 +99,7 @@ class Fit:
     # The fold
 
     def pass_by(self, messages: list[Any], start: int, stop: int) -> None:
-        """Take `messages[start:stop]`, which are acceptable as they are."""
+        """Output `messages[start:stop]`, which are acceptable as they are."""
         self._drop_reasoning()
         self._release()
         if self.out:
@@ -117,7 +117,7 @@ class Fit:
             self.begun = not self.profile.system_outside or any(role != "system" for role in roles)
 
     def pass_back(self, messages: Sequence[Any], since: int, start: int, stop: int, plain: Sequence[Any]) -> None:
-        """Take back `messages[start:stop]`, the end of what passed by, `messages[since:stop]`; a glance saw `plain`."""
+        """Take back `messages[start:stop]`, the end of `messages[since:stop]` that passed by; a glance saw `plain`."""
         del self.out[len(self.out) - (stop - start) :]
         self._uses.take_back(len(self.out))
         self.begun = since > 0
@@ -130,7 +130,7 @@ class Fit:
 
     @property
     def last(self) -> str:
-        """The role of the last message put out; `results` where it holds some."""
+        """The role of the last output message; `results` if it holds some."""
         held = self._held
         return "" if held is None else "results" if held.has_results else held.role
 
@@ -141,7 +141,7 @@ class Fit:
         return self._held, tuple(self._reasoning), counts, ids, self.begun, self.changed
 
     def take_back(self, point: tuple[Any, ...]) -> None:
-        """Forget all that came since `mark` returned `point`."""
+        """Undo everything since `mark` returned `point`."""
         self._held, reasoning, (out, findings, documents, items), ids, self.begun, self.changed = point
         self._reasoning = list(reasoning)
         del self.out[out:], self.findings[findings:]
@@ -153,7 +153,7 @@ class Fit:
             self.ids.take_back(ids)
 
     def feed(self, items: Sequence[Record], groups: Sequence[Group]) -> None:
-        """Take the next messages of a history as pairing left them, and the groups that they belong to."""
+        """Fit the next messages of a paired history, given the groups that they belong to."""
         if self.demands_nothing:
             for item in items:
                 self._put(item)
@@ -168,14 +168,14 @@ class Fit:
                 self._end_turn(group)
                 self._edit_group(group)
                 if self._set_like:
-                    group = replace(group, results=[])  # they may stand anywhere, and are fitted where they do
+                    group = replace(group, results=[])  # results may be anywhere, and are fitted where they are
                 fitted = self._arrange(group)
             for item in fitted:
                 self._fit_message(item)
-            self._mended.clear()
+            self._repaired_ids.clear()
 
     def finish(self) -> list[Any]:
-        """Return all that came out since the start."""
+        """Return the whole output."""
         self._drop_reasoning()
         self.end_reply(goes_on=True)
         self._release()
@@ -184,7 +184,7 @@ class Fit:
     # Calls and results
 
     def _end_turn(self, group: Group) -> None:
-        """Leave out the thoughts behind a turn's calls first: with them its calls may be signed, without them not."""
+        """Drop the thinking after a turn's calls first, because it decides whether the calls count as signed."""
         turn, drop = group.turn, self.wire.without_trailing_thinking
         while "trailing-thinking" in self.rules and (rest := drop(turn[-1].message)) is not turn[-1].message:
             if not self._find("trailing-thinking", turn[-1], "dropped"):
@@ -195,7 +195,7 @@ class Fit:
                 self._replace(turn[-1], rest)
 
     def _edit_group(self, group: Group) -> None:
-        """Give calls and results the ids, names, arguments and texts that the profile demands."""
+        """Change ids, names, arguments and texts of calls and results as the profile demands."""
         if self.ids is not None:
             self.ids.begin_turn()
         calls: dict[int, dict[int, CallEdit]] = defaultdict(dict)
@@ -222,7 +222,7 @@ class Fit:
     def _edit_call(self, pair: Pair, call: Call) -> CallEdit | None:
         item, signed, ids = pair.call, pair.call.view.signed, self.ids
         new_id = name = arguments = None
-        if ids is not None and self.wire.has_id(call):  # in the older form there is none
+        if ids is not None and self.wire.has_id(call):  # the older form has none
             made = ids.give(call.id)
             problem = "missing-id" if not call.id else "repeated-id" if ids.form.accepts(call.id) else "illegal-id"
             if made != call.id and problem in self.rules and self._find(problem, item, f"renamed to {made}", call):
@@ -270,11 +270,11 @@ class Fit:
     # The form of a group
 
     def _arrange(self, group: Group) -> list[Record]:
-        """Return the messages of a group in the order that the provider wants, media shown behind it."""
+        """Return the messages of a group in the order that the provider wants, followed by the media of its results."""
         media = self._lift_media(group)
-        if len(group.turn) > 1:  # where a step begins is seen when each message is in order
+        if len(group.turn) > 1:  # each message must be in order to see where a step begins
             for item in group.turn:
-                self._mend(item)
+                self._repair_alone(item)
         turn = group.turn
         first = next((place for place, item in enumerate(turn) if item.view.calls), len(turn))
         between = [item for item in turn[first:] if not item.view.calls]
@@ -293,7 +293,7 @@ class Fit:
         return arranged
 
     def _segments(self, turn: list[Record]) -> list[list[Record]]:
-        """Return the messages of a turn as the steps that the provider sees in them: usually one."""
+        """Split the messages of a turn into the steps that the provider sees in them: usually one."""
         if len(turn) == 1 or not self._parts_steps:
             return [turn]
         segments: list[list[Record]] = [[]]
@@ -309,18 +309,18 @@ class Fit:
         return segments
 
     def _move_text_forward(self, segments: list[list[Record]]) -> None:
-        """Put what the model said behind its last call before the calls: it had not seen their results."""
+        """Move what the model said after its last call in front of the calls, since it had not seen their results."""
         *_, before, said = segments
         first = next(place for place, item in enumerate(before) if item.view.calls)
         if any(item.view.signed for item in (*before[first:], *said)):
-            return  # it stays a step of its own, behind the results
+            return  # it stays a separate step, after the results
         if self._find(self._parts_steps, said[0], "put before the calls"):
             segments[-2:] = [[*before[:first], *said, *before[first:]]]
         else:
             segments[-2:] = [[*before, *said]]
 
     def _split(self, group: Group, segments: list[list[Record]]) -> list[Record]:
-        """Return each segment with the results of its calls behind it."""
+        """Return each segment followed by the results of its calls."""
         if not self._find(self._parts_steps, segments[1][0], "the results of each step put behind it"):
             return [*group.turn, *group.results]
         arranged: list[Record] = []
@@ -334,7 +334,7 @@ class Fit:
             arranged += self._join(segment)
             pieces = [piece for item in segment for piece in answers[id(item)]]
             for made in wire.carry(pieces) if pieces else ():
-                message = sources.get(self._block_ids(made), made)  # it may be as it was before pairing joined it
+                message = sources.get(self._block_ids(made), made)  # perhaps as it was before pairing
                 arranged.append(self._make(message, segment[-1].index))
         for item in group.results:
             rest = self.wire.rest(item.message, {}) if item.view.loose else None
@@ -343,11 +343,11 @@ class Fit:
         return arranged
 
     def _block_ids(self, message: Any) -> tuple[int, ...]:
-        """Return which objects the blocks of a message are; a message that has none is one itself."""
+        """Return the `id()` of each block of a message, or of the message itself if it has no blocks."""
         return tuple(map(id, self.wire.blocks(message) if isinstance(self.wire, BlockWire) else (message,)))
 
     def _join(self, segment: list[Record]) -> list[Record]:
-        """Return the messages of one step as one, where the provider wants that."""
+        """Return the messages of one step, joined into one if the provider wants that."""
         said = [item for item in segment if not item.view.empty]
         wire = self.wire
         if len(said) < 2 or "same-role" not in self.rules or not isinstance(wire, BlockWire):
@@ -363,7 +363,7 @@ class Fit:
         return [self._make(message, said[0].index)]
 
     def _ordered(self, group: Group) -> list[Record]:
-        """Return the results of a group in call order, where the provider counts them."""
+        """Return the results of a group, in call order if the provider demands that."""
         wire = self.wire
         if "results-order" not in self.rules or len(group.pairs) < 2 or not isinstance(wire, BlockWire):
             return group.results
@@ -378,7 +378,7 @@ class Fit:
         return [self._make(message, group.results[0].index)]
 
     def _lift_media(self, group: Group) -> list[tuple[str, list[Any]]]:
-        """Take media out of results that may not hold them; return them, each with the call that they came from."""
+        """Take media out of results that may not hold them; return them with the call that each came from."""
         lifted: list[tuple[str, list[Any]]] = []
         everywhere = "media-in-result" in self.rules
         if group.pending or not (everywhere or "media-in-error" in self.rules):
@@ -408,11 +408,11 @@ class Fit:
 
     # One message
 
-    def _mend(self, item: Record) -> None:
-        """Do what can be done about a message by itself."""
-        if id(item) in self._mended:
+    def _repair_alone(self, item: Record) -> None:
+        """Repair the problems of a single message."""
+        if id(item) in self._repaired_ids:
             return
-        self._mended.add(id(item))
+        self._repaired_ids.add(id(item))
         for problem in self._passes:
             better = self.wire.mends[problem](item.message, item.view)
             may = better is not None and (not item.view.signed or problem not in _NOT_IN_SIGNED)
@@ -420,7 +420,7 @@ class Fit:
                 self._replace(item, better)
 
     def _fit_message(self, item: Record) -> None:
-        self._mend(item)
+        self._repair_alone(item)
         self._watch_items(item)
         self._watch_uses(item)
         if "repeated-document" in self.rules:
@@ -433,7 +433,7 @@ class Fit:
         apart = "trailing-text" in self.rules and bool(view.results) and view.loose
         wire, done = self.wire, "split off into the next message"
         if apart and isinstance(wire, BlockWire) and self._find("trailing-text", item, done):
-            for wanted in (True, False):  # the results, then what else it says
+            for wanted in (True, False):  # the results, then the rest
                 part = [block for block in wire.blocks(item.message) if (wire.kind(block) == "result") is wanted]
                 message = wire.with_blocks(item.message, part)
                 if part and not wire.view(message).empty:
@@ -448,7 +448,7 @@ class Fit:
         return item.view.empty and not item.view.signed and "empty-message" in self.rules
 
     def _watch_items(self, item: Record) -> None:
-        """Give no item id twice, and keep what stands between reasoning and what it produced out."""
+        """Remove repeated item ids, and drop reasoning that is not followed by the item that it produced."""
         item_id = self.wire.item_id(item.message) if "repeated-item" in self.rules else ""
         if item_id and item_id in self.items:
             if self._find("repeated-item", item, "" if item.view.signed else "its item id left out"):
@@ -464,7 +464,7 @@ class Fit:
                 self._drop_reasoning()
 
     def _watch_uses(self, item: Record) -> None:
-        """Report the result of a server's tool that was not used in this reply; that may have paused for our calls."""
+        """Report results of server tools whose uses are not in this reply, which may have paused for our calls."""
         wire, held = self.wire, self._held
         if "split-server-tool" not in self.rules or item.view.role != "assistant":
             return
@@ -482,12 +482,12 @@ class Fit:
                 self._put(item)
 
     def _may_go(self, message: Any) -> bool:
-        """Tell whether nothing of a message may be left at the end of a reply."""
+        """Return whether a message may vanish completely if it ends a reply."""
         rest = self.wire.without_open_uses(message)
         return rest is None or self.wire.without_trailing_thinking(rest) is None
 
     def end_reply(self, *, goes_on: bool) -> None:
-        """Leave out what must not end a reply: thoughts, and uses of a server's tools unless it may still go on."""
+        """Drop what must not end a reply: thoughts, and open uses of server tools unless the reply may go on."""
         held = self._held
         drops: list[tuple[str, Callable[[Any], Any]]] = [("trailing-thinking", self.wire.without_trailing_thinking)]
         if not goes_on:
@@ -505,10 +505,10 @@ class Fit:
             elif rest is not None:
                 held = replace(held, message=rest)
             else:
-                held = held.before  # it may end in a thought, too
+                held = held.before  # it may end in thinking, too
             self._held = held
 
-    # Beside the message before
+    # A message together with the one before it
 
     def _put(self, item: Record) -> None:
         message, view, role = item.message, item.view, item.view.role
@@ -528,7 +528,7 @@ class Fit:
                 self._held = replace(held, joined=(held.joined, Record(item.index, message, view)), has_results=both)
                 return
         if not self.begun and role == "assistant":
-            # Where nobody demands it, the user's side still begins: what it began with is gone, and was reported.
+            # Even if no rule demands it, the user's side must begin: its first message was dropped, which was reported.
             demanded = "model-first" in rules and self._find("model-first", item, "a user message put before it")
             if demanded or ("model-first" not in rules and self.starts_with_user()):
                 self._insert("user", item.index)
@@ -554,7 +554,7 @@ class Fit:
         self.begun = self.begun or held.role != "system" or not self.profile.system_outside
 
     def _release(self) -> None:
-        """Put the held message out, with what stands before it."""
+        """Output the held message, and those held before it."""
         made: list[Any] = []
         held, self._held = self._held, None
         while held is not None:
@@ -563,7 +563,7 @@ class Fit:
         self.out += reversed(made)
 
     def _merge(self, held: _Held) -> Any:
-        """Return a message with all that was joined to it."""
+        """Return a held message merged with all that was joined to it."""
         message, joined, wire = held.message, held.joined, self.wire
         if joined is not None and isinstance(wire, BlockWire):
             parts: list[Any] = []
@@ -576,7 +576,7 @@ class Fit:
             message = wire.with_blocks(message, blocks)
         return message
 
-    # What is said of it
+    # Reporting
 
     def _make(self, message: Any, index: int) -> Record:
         return Record(index, message, self.wire.view(message))
@@ -585,7 +585,7 @@ class Fit:
         item.message, item.view = message, self.wire.view(message)
 
     def _find(self, problem: str, item: Record | _Held, done: str, call: Call | None = None) -> bool:
-        """Report a problem; return whether it is to be mended as `done` says."""
+        """Report a problem; return whether to repair it, as `done` says."""
         rule = self.rules.get(problem)
         if rule is not None and rule.operation is Operation.UNREPAIRABLE:
             done = ""

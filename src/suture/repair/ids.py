@@ -1,4 +1,4 @@
-"""The ids of calls: where in a history they stand, and new ones that a provider accepts; those of a server's tools."""
+"""The ids of calls: an index of their places, new ids that a provider accepts, and the uses of server tools."""
 
 import sys
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ _TRIES = 100_000
 
 
 class CallIndex:
-    """Finds calls by key, anywhere before some place, from `start` on. Nothing is read before it is asked for.
+    """Finds calls by key, anywhere before some place, from `start` on. Messages are only read when they are needed.
 
-    Most messages have passed a glance: their ids are read without a second look. Those that have not must be noted.
-    `cost` is what it took to find those that were found.
+    Most messages have passed a glance, so their ids can be read directly. Those that have not must be noted.
+    `cost` estimates, in messages, the work of the successful searches.
 
     >>> from suture.wires import get_wire
     >>> item = {"type": "function_call", "call_id": "a|b", "name": "f", "arguments": "{}"}
@@ -29,19 +29,19 @@ class CallIndex:
         self.plain = messages
         """The messages as a glance sees them."""
         self.views: dict[int, tuple[Any, View]] = {}
-        """The messages that were looked at, with lone surrogates replaced, and their views."""
+        """The messages that were read, with lone surrogates replaced, and their views."""
         self._unusual = bytearray()
-        """Which messages no glance has accepted."""
+        """The messages that no glance has accepted."""
         self._names: set[Key] = set()
-        """The ids of the first messages, and what else their calls may be meant by, once a search found nothing."""
+        """The ids and aliases of the calls in the first messages, filled once a search found nothing."""
         self._lists: list[list[Key]] = []
-        """Some of them that nobody has asked for yet."""
+        """The part of them that was not searched yet."""
         self._read = start
         """How many messages these are."""
         self._known: dict[tuple[Key, int, bool], int] = {}
-        """What was found before."""
+        """The results of earlier searches."""
         self._turn = (start, -1)
-        """What was asked for a turn last, and what was found."""
+        """The last search for a turn, and its result."""
         self._reference = sys.maxsize
 
     def note(self, part: range) -> None:
@@ -68,23 +68,23 @@ class CallIndex:
         return self.look(place)[1]
 
     def refers(self, before: int) -> bool:
-        """Tell whether something before a place refers to what the service keeps: no glance accepts that."""
+        """Return whether a message before a place refers to items stored by the service, which no glance accepts."""
         return self._reference < before
 
     def find(self, key: Key, before: int) -> int:
-        """Return where the last call of this key stands before a place; -1 where there is none."""
+        """Return the index of the last message before a place with a call of this key; -1 if there is none."""
         if (key, before, False) not in self._known:
-            place = self.find_alias(key, before)  # asked for both at once: most results that are asked for have neither
+            place = self.find_alias(key, before)  # search both at once: most results that are searched for have neither
             if place >= 0 and key not in self._list(place, place + 1, aliases=False):
                 place = self._search(key, place, aliases=False)
             self._known[key, before, False] = place
         return self._known[key, before, False]
 
     def find_alias(self, name: Key, before: int) -> int:
-        """Return where the last call stands before a place that has this for its id, another id, or half of one."""
+        """Return the index of the last message before a place with a call of this id, alias or half of an id."""
         if (name, before, True) not in self._known:
             may_stand = True
-            if self._read > self._start:  # all names are kept: most that are asked for are found nowhere
+            if self._read > self._start:  # all names were read: most that are searched for do not exist
                 self._names.update(*self._lists, self._list(self._read, before))
                 self._lists = []
                 self._read = max(self._read, before)
@@ -93,7 +93,7 @@ class CallIndex:
         return self._known[name, before, True]
 
     def find_turn(self, before: int) -> int:
-        """Return where the last message with calls stands before a place; -1 where there is none."""
+        """Return the index of the last message with calls before a place; -1 if there is none."""
         floor, found = self._turn if self._turn[0] <= before else (self._start, -1)
         place = before - 1
         while place >= floor and not self.view(place).calls:
@@ -102,7 +102,7 @@ class CallIndex:
         return self._turn[1]
 
     def _search(self, name: Key, before: int, *, aliases: bool = True) -> int:
-        """Return the last place of a name before another place, looking at more and more; -1 where there is none."""
+        """Return the last place of a name before a place, in ever larger steps backwards; -1 if there is none."""
         stop, size, found = before, 256, -1
         read: list[list[Key]] = []
         while stop > self._start and found < 0:
@@ -110,7 +110,7 @@ class CallIndex:
             names = self._list(start, stop, aliases=aliases)
             read.append(names)
             if name in names:
-                if names.count(name) == 1:  # the names are spread evenly enough to guess where it stands
+                if names.count(name) == 1:  # the names are spread evenly enough to guess where it is
                     about = start + (stop - start) * names.index(name) // len(names)
                     close = max(start, about - 16), min(stop, about + 16)
                     start, stop = close if name in self._list(*close, aliases=aliases) else (start, stop)
@@ -126,9 +126,9 @@ class CallIndex:
         return found
 
     def _list(self, start: int, stop: int, *, aliases: bool = True) -> list[Key]:
-        """Return the ids of calls, and what else these may be meant by.
+        """Return the ids of calls, and with `aliases` their other ids and halves.
 
-        What passed a glance is read as plain as it is, the rest by its views.
+        Messages that passed a glance are read directly, the others through their views.
         """
         names: list[Key] = []
         while start < stop:
@@ -160,10 +160,10 @@ def get_halves(call_id: str) -> tuple[str, ...]:
 
 
 class Ids:
-    """Gives each call its id. A legal first occurrence keeps its name, unless an earlier rename took it.
+    """Gives each call its id. The first call with an accepted id keeps it, unless an earlier rename took it.
 
-    `used` are the ids that may not be given again: those of the turn, or of the history where an id is used once
-    in a request. They are in order, so that what was given since some point can be taken back.
+    `used` are the ids that may not be given again: those of the turn, or of the whole history if an id may be used
+    only once in a request. They are in order, so that the ids given since some point can be taken back.
 
     >>> ids = Ids(IdForm(pattern="[a-z]+", limit=9, scope="history", prefix="", length=9))
     >>> ids.begin_turn()
@@ -175,11 +175,11 @@ class Ids:
         self.form = form
         self.used: dict[str, None] = {}
         self._repeats: dict[str, int] = {}
-        """How often each id was met that could not stay."""
+        """How often each id that had to change was seen."""
         self._repeat_log: list[str] = []
 
     def begin_turn(self) -> None:
-        """Say that the calls that follow are of a new turn."""
+        """Begin a new turn, to which the following calls belong."""
         if self.form.scope != "history":
             self.take_back((0, 0))
 
@@ -205,7 +205,7 @@ class Ids:
         return len(self.used), len(self._repeat_log)
 
     def take_back(self, point: tuple[int, int]) -> None:
-        """Forget what was given since `mark` returned `point`."""
+        """Take back the ids given since `mark` returned `point`."""
         while len(self.used) > point[0]:
             self.used.popitem()
         for original in self._repeat_log[point[1] :]:
@@ -214,14 +214,14 @@ class Ids:
 
 
 class ServerUses:
-    """The ids of the server's tools used in what was put out since somebody else than the model spoke."""
+    """The ids of server tool uses in the output since the last message that is not the model's."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._seen, self._found = 0, set[Any]()
 
     def find(self, out: Sequence[Any]) -> set[Any]:
-        """Return them, for what was put out by now; no message is looked at twice."""
+        """Return the ids in `out`; no message is looked at twice."""
         new = set[Any]()
         for place in reversed(range(self._seen, len(out))):
             view = self._wire.view(out[place])
@@ -234,6 +234,6 @@ class ServerUses:
         return self._found
 
     def take_back(self, count: int) -> None:
-        """Forget what was put out behind the first `count` messages."""
+        """Forget the output after the first `count` messages."""
         if self._seen > count:
             self._seen, self._found = 0, set[Any]()

@@ -1,8 +1,8 @@
-"""Pairing: every result is given to its call, or to nobody. The same for every provider.
+"""Pairing: each result is assigned to its call, or to none. The same for every provider.
 
-Three steps. *Read* makes records of the messages. *Gather* finds the turns and hands each result to the latest turn
-that has its id. *Settle* decides, turn by turn, which call each of them answers and what is left over. No set of ids
-over the whole history is ever consulted: ids that restart each round, or never change, are common and valid.
+Three steps. *Read* makes records of the messages. *Gather* finds the turns and gives each result to the latest turn
+that has its id. *Settle* decides, turn by turn, which call each result answers and which are left over. There is no
+set of ids for the whole history: ids that restart each round, or never change, are common and valid.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ IsPlaceholder = Callable[[str], bool] | None
 
 
 class OutsideError(Exception):
-    """The messages from `place` to `last` must be looked at, too."""
+    """The messages from `place` to `last` must be read, too."""
 
     def __init__(self, place: int, last: int | None = None) -> None:
         super().__init__()
@@ -31,13 +31,13 @@ class OutsideError(Exception):
 
 
 class Parts(Struct, frozen=True):
-    """Some parts of a history that are looked at together, and where the calls outside of them stand."""
+    """Parts of a history that are read together, and the index of the calls outside of them."""
 
     ranges: Sequence[range]
     index: CallIndex
 
     def want(self, place: int) -> None:
-        """Raise `OutsideError` where the message at `place`, if there is one, is in none of the parts."""
+        """Raise `OutsideError` if there is a message at `place` and none of the parts contains it."""
         if place >= 0 and not any(place in part for part in self.ranges):
             raise OutsideError(place)
 
@@ -56,14 +56,14 @@ class Record(Struct, eq=False):
     message: Any
     view: View
     part: int = 0
-    """Which of the parts that are looked at it stands in."""
+    """The number of the part that it belongs to."""
     calls_before: int = 0
-    """How many calls of the same message stand in steps before this one."""
+    """How many calls of the same message are in earlier steps."""
     is_step: bool = False
 
 
 class Reference(Struct, eq=False):
-    """A result where it stands: the place and index of its record, its position in that message."""
+    """A result and its place: the place and index of its record, and its position in that message."""
 
     place: int
     index: int
@@ -73,19 +73,19 @@ class Reference(Struct, eq=False):
     """The key of the calls that it may answer."""
     synthetic: bool = False
     beaten: bool = False
-    """Whether a later, different one took its place."""
+    """Whether a later, different result replaced it."""
 
 
 class Slot(Struct, eq=False):
-    """A call, and the result that it has."""
+    """A call, and its result."""
 
     call: Call
     place: int
     position: int
-    """The number of the call in its message, as that was handed in."""
+    """The number of the call in the original message."""
     key: Key
     parts: list[Reference] = field(default_factory=list[Reference])
-    """Its result: in several parts where they are of different kinds."""
+    """Its result; several if they are parts of different kinds."""
 
     @property
     def answer(self) -> Reference | None:
@@ -94,7 +94,7 @@ class Slot(Struct, eq=False):
 
 
 class Turn(Struct, eq=False):
-    """The calls that the model made in one go, from record `first` to record `last`."""
+    """The calls that the model made at once, from record `first` to record `last`."""
 
     first: int
     last: int
@@ -104,7 +104,7 @@ class Turn(Struct, eq=False):
     nameless: list[Reference] = field(default_factory=list[Reference])
     """Results without an id that came while this was the latest turn."""
     surplus: bool = False
-    """More results came than it has calls, one took another's place, or one came in several parts."""
+    """Whether it has more results than calls, one replaced another, or one came in several parts."""
 
     @property
     def places(self) -> set[int]:
@@ -113,23 +113,23 @@ class Turn(Struct, eq=False):
 
 
 class Assignment(Struct, eq=False):
-    """The turns of a history with their results, and every result that has no place in one."""
+    """The turns of a history with their results, and all results that belong to none."""
 
     records: list[Record]
     turns: list[Turn] = field(default_factory=list[Turn])
     orphans: list[Reference] = field(default_factory=list[Reference])
     unsettled: Turn | None = None
-    """One of the last two turns, if a result was or could be adopted there: what comes may still have its id."""
+    """One of the last two turns, if it adopted or could adopt a result: a later turn may still have its id."""
     strays: list[tuple[Reference, int]] = field(default_factory=list[tuple[Reference, int]])
-    """Results whose id no turn up to the next one has, and how many turns stand before each."""
+    """Results whose id no turn up to the next one has, and how many turns come before each."""
     copies: list[tuple[Reference, Slot]] = field(default_factory=list[tuple[Reference, Slot]])
-    """Left out without loss: an identical twin, or a placeholder beside another result."""
+    """Results dropped without loss: an identical twin, or a placeholder next to another result."""
     beaten: list[tuple[Reference, Slot]] = field(default_factory=list[tuple[Reference, Slot]])
-    """Real results whose place a later, different one took."""
+    """Real results that a later, different one replaced."""
     _ends: dict[int, int] = field(default_factory=dict[int, int])
 
     def is_directly_behind(self, turn: Turn, place: int) -> bool:
-        """Tell whether nothing but results stands between a turn and the record at `place`."""
+        """Return whether there are only results between a turn and the record at `place`."""
         if turn.last not in self._ends:
             end = turn.last + 1
             while end < len(self.records) and self.records[end].view.results and not self.records[end].view.loose:
@@ -139,12 +139,12 @@ class Assignment(Struct, eq=False):
 
 
 def open_place(found: Assignment) -> int | None:
-    """Return the index of the first message that what comes next may still change, beside the last group."""
+    """Return the index of the first message, apart from the last group, that later messages may still change."""
     places = [] if found.unsettled is None else [found.unsettled.first]
     records = found.records
     last = len(records) - 1
     while last >= 0 and records[last].view.role == "assistant":
-        last -= 1  # what the model says at the end may go on with calls
+        last -= 1  # what the model says at the end may continue with calls
     while last >= 0 and not _speaks(records[last]):
         last -= 1
     places += [reference.place for reference in found.orphans if reference.place > last]
@@ -155,12 +155,12 @@ def open_place(found: Assignment) -> int | None:
 
 
 def _speaks(record: Record) -> bool:
-    """Tell whether the model says something in a message, or calls."""
+    """Return whether the model says or calls something in a message."""
     return record.view.role == "assistant" and not record.view.silent
 
 
 def read(wire: Wire, parts: Parts) -> list[Record]:
-    """Return a record for each of the messages; several for one that holds calls and results in steps."""
+    """Return a record for each message; several for one that holds calls and results in steps."""
     records: list[Record] = []
     for part, index in [(part, index) for part, places in enumerate(parts.ranges) for index in places]:
         message, view = parts.index.look(index)
@@ -183,9 +183,9 @@ def assign(
     *,
     start: int = 0,
 ) -> Assignment:
-    """Give each result of `messages[start:]`, or of some parts of them, to its call.
+    """Assign each result of `messages[start:]`, or of some parts of them, to its call.
 
-    It comes out as for all of the messages: `OutsideError` names a message without which that is not so.
+    The outcome is the same as for all messages: if that needs a message outside of the parts, `OutsideError` names it.
 
     >>> from suture.wires import get_wire
     >>> assign(get_wire("openai-chat"), [{"role": "tool", "tool_call_id": "a", "content": "42"}]).orphans[0].result.id
@@ -198,14 +198,14 @@ def assign(
 
 
 def is_synthetic(wire: Wire, result: Result, call: Call | None, is_placeholder: IsPlaceholder) -> bool:
-    """Tell whether a result only stands for one that is missing; `call` is the one it answers, if there is one."""
+    """Return whether a result is only a placeholder; `call` is the call that it answers, if there is one."""
     if result.marked:
         return True
     text, complete = wire.result_text(result)
     if not complete:
         return False
     name, ids = (result.name or None, {result.id}) if call is None else (call.name, {call.id, result.id})
-    # An approval says who refused it before it says why.
+    # The text of a rejection may begin with who refused it.
     said = text.removeprefix("rejected: ")
     if text in FILLERS or any(is_builtin_text(said, name, each) is not None for each in ids):
         return True
@@ -216,7 +216,7 @@ _WHERE = attrgetter("place", "position")
 
 
 class _Queue:
-    """Calls that a result may answer, in order; each is looked at once however many results come."""
+    """Calls that a result may answer, in order; each is looked at once, however many results there are."""
 
     __slots__ = ("_open", "_weak", "slots")
 
@@ -225,7 +225,7 @@ class _Queue:
         self._open = self._weak = 0
 
     def take(self, *, real: bool) -> Slot | None:
-        """Return the first call without a result; if there is none, for a real one the first with a placeholder."""
+        """Return the first call without a result; if all have one, for a `real` result the first with a placeholder."""
         slots = self.slots
         while self._open < len(slots) and slots[self._open].parts:
             self._open += 1
@@ -239,22 +239,22 @@ class _Queue:
 
 
 class _Assigning:
-    """Finds the turns, hands each result to the latest one that has its id, and decides which call it answers."""
+    """Finds the turns, gives each result to the latest one that has its id, and decides which call it answers."""
 
     def __init__(self, found: Assignment, is_placeholder: IsPlaceholder, parts: Parts) -> None:
         self.found, self.is_placeholder, self.parts = found, is_placeholder, parts
         self.wire, self.messages = parts.index.wire, parts.index.messages
         self.latest: dict[Key, Turn] = {}
         self.aliases: dict[Key, tuple[int, Key]] = {}
-        """What a call may be meant by, its other id or half of a composite one: the last turn and call of that."""
+        """By alias of a call (its other id, or half of a composite one), the last turn and call that has it."""
         self.unmatched: list[tuple[Reference, int]] = []
-        """Results whose id no turn before them has, and how many turns stand before each."""
+        """Results whose id no earlier turn has, and how many turns come before each."""
         self.waiting: list[Reference] = []
-        """Those since the last turn: they may belong to the next one."""
+        """Those since the last turn, which may belong to the next one."""
         self.barred = 0
-        """How many of these the model has spoken behind: they may not."""
+        """How many of these were followed by a message of the model, so that they may not."""
         self.last_spoken: dict[int, int] = {}
-        """Where the model speaks last in each part."""
+        """The last place in each part where the model speaks."""
         self.known: set[Key] = set()
         """The keys of the calls in the turns that are settled."""
 
@@ -272,7 +272,7 @@ class _Assigning:
         self._hand_over(None)
         for reference, number in self.unmatched:
             self._look_ahead(reference, number)
-        for turn in self.found.turns:  # in order, so what is earlier is final
+        for turn in self.found.turns:  # in order, so that earlier turns are final
             if turn.arrivals or turn.nameless:
                 self._settle(turn)
             self.known.update([slot.key for slot in turn.slots])
@@ -285,7 +285,7 @@ class _Assigning:
     # Which turn a result belongs to
 
     def _read_run(self, start: int) -> int:
-        """Read the neighbouring messages of the model from `start` on; return where they end."""
+        """Read the adjacent messages of the model from `start` on; return where they end."""
         records = self.found.records
         first, last_call, stop = -1, -1, start
         while stop < len(records) and records[stop].view.role == "assistant":
@@ -300,7 +300,7 @@ class _Assigning:
         if last_call < 0:
             self.barred = len(self.waiting) if first >= 0 else self.barred
             return stop
-        # What the model said behind its last call belongs to the turn only if results follow directly.
+        # What the model said after its last call belongs to the turn only if results follow directly.
         goes_on = self.wire.set_like or (stop < len(records) and bool(records[stop].view.results))
         turn = Turn(first, stop - 1 if goes_on else last_call)
         for place in range(turn.first, turn.last + 1):
@@ -316,7 +316,7 @@ class _Assigning:
         return stop
 
     def _receive(self, reference: Reference) -> None:
-        """Hand a result to the latest turn that has its id, or by which half of an id may be meant."""
+        """Give a result to the latest turn with a call that has its id, also as an alias."""
         turns, has_id, index = self.found.turns, bool(reference.result.id), self.parts.index
         turn = self.latest.get(reference.key) if has_id else turns[-1] if turns else None
         part = self._part(reference.place)
@@ -324,7 +324,7 @@ class _Assigning:
             self.parts.want(index.find(reference.key, part.start) if has_id else index.find_turn(part.start))
         if turn is None and has_id:
             if index.refers(reference.index):
-                return  # its call may be one that the service keeps
+                return  # its call may be stored by the service
             halves = [reference.result._replace(id=half) for half in get_halves(reference.result.id)]
             names = [reference.key, *map(self.wire.key, halves)]
             for name in names:
@@ -339,7 +339,7 @@ class _Assigning:
             self.unmatched.append((reference, len(turns)))
 
     def _hand_over(self, turn: Turn | None) -> None:
-        """Hand what waits to the very next turn, where that has its id and no model's message stands between."""
+        """Give each waiting result to the next turn, if that has its id and no message of the model is in between."""
         keys = {slot.key for slot in turn.slots} if turn is not None and self.waiting else set[Key]()
         for number, reference in enumerate(self.waiting):
             if reference.result.id and reference.key not in keys:
@@ -351,7 +351,7 @@ class _Assigning:
         self.waiting, self.barred = [], 0
 
     def _look_ahead(self, reference: Reference, number: int) -> None:
-        """Want what decides on a result that no turn before it knows: the next turn, or what keeps that apart."""
+        """Request the messages that decide on a result whose id no earlier turn has, up to the next turn or speaker."""
         turns, records, part = self.found.turns, self.found.records, self._part(reference.place)
         if part.stop == len(self.messages) or (number < len(turns) and self._part(turns[number].first) is part):
             return
@@ -370,7 +370,7 @@ class _Assigning:
     # Which call it answers
 
     def _settle(self, turn: Turn) -> None:
-        """Give results to calls of their id, of their name too if they have one; without an id, by their name alone."""
+        """Give results to calls with their id, and their name if they have one; without an id, by name alone."""
         queues: dict[Any, _Queue] = defaultdict(_Queue)
         for slot in turn.slots:
             family, name = self.wire.family(slot.call), slot.call.name
@@ -413,7 +413,7 @@ class _Assigning:
         return (reference.key, reference.result.failed, self.wire.result_text(reference.result)[0])
 
     def _collapse(self, twins: dict[Any, list[tuple[Reference, Slot]]], reference: Reference) -> bool:
-        """Leave out a result that says just what another one of its id says."""
+        """Drop a result that says the same as another one with its id."""
         for other, slot in twins.get(self._content(reference), ()):
             if other.beaten:
                 continue
@@ -427,8 +427,8 @@ class _Assigning:
         return False
 
     def _compete(self, turn: Turn, slot: Slot, reference: Reference) -> None:
-        """Of different results for one call, parts of different kinds are joined; else the last one wins."""
-        begin = self._part(turn.first).start  # if an earlier turn has the id too, nobody can know whose it is
+        """Decide between different results for one call: parts of different kinds are joined, else the last wins."""
+        begin = self._part(turn.first).start  # if an earlier turn has the id too, it is unclear whose it is
         if not slot.parts or reference.key in self.known or self.parts.index.find(reference.key, begin) >= 0:
             self.found.orphans.append(reference)
             return
@@ -442,12 +442,12 @@ class _Assigning:
         slot.parts = [reference]
 
     def _kinds(self, reference: Reference) -> set[str]:
-        """Return whether a result holds text, something else, or both; nothing where it cannot be taken apart."""
+        """Return whether a result holds text, something else, or both; an empty set if it cannot be taken apart."""
         parts = self.wire.result_parts(reference.result)
         return {"text" if isinstance(part, TextPart) else "other" for part in parts or ()}
 
     def _adopt(self) -> None:
-        """Give a lone call that is open, or has a placeholder, the lone result behind its turn whose id nobody has."""
+        """Give a turn's only open call, or one with a placeholder, the only result after it whose id no call has."""
         behind: dict[int, list[Reference]] = defaultdict(list)
         for reference, number in self.found.strays:
             turn = self.found.turns[number - 1] if number else None
@@ -467,7 +467,7 @@ class _Assigning:
                 and call is not None
                 and self.wire.family(result) == self.wire.family(call)
                 and result.name in {"", call.name}
-                and not is_synthetic(self.wire, result, None, self.is_placeholder)  # it would speak of another call
+                and not is_synthetic(self.wire, result, None, self.is_placeholder)  # it is about another call
             ):
                 self.found.copies += [(placeholder, slots[0]) for placeholder in slots[0].parts]
                 turn.surplus = turn.surplus or bool(slots[0].parts)
@@ -480,11 +480,11 @@ class _Assigning:
 
 
 def cuts(messages: Sequence[Any], wire: str | Wire | None = None) -> list[int]:
-    """Return the places where `messages` may be cut: `messages[:place]` and `messages[place:]` are whole each.
+    """Return the places where `messages` may be cut so that `messages[:place]` and `messages[place:]` are both whole.
 
-    No call stands on one side and its result on the other. Neighbouring messages of the model stay together: they may
-    be one signed turn, or a reasoning item and what follows it; only the provider's own compaction begins anew. The two
-    ends are places, too.
+    A call and its result stay on the same side. Adjacent messages of the model stay together: they may be one signed
+    turn, or a reasoning item and its follower; only the provider's own compaction may start a new part. The two ends
+    count as places, too.
 
     >>> call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     >>> history = [
@@ -506,7 +506,7 @@ def cuts(messages: Sequence[Any], wire: str | Wire | None = None) -> list[int]:
 
 
 def cuts_between(wire: Wire, messages: Sequence[Any], assignment: Assignment) -> list[int]:
-    """Return the places where `messages` may be cut, whose results were assigned to their calls before."""
+    """Return the places where `messages` may be cut, given the assignment of their results."""
     records = assignment.records
     closed = bytearray(len(messages) + 1)
     for one, other in pairwise(records):

@@ -1,7 +1,7 @@
-"""From an assignment to a history: which groups must change, what is said of them, and the new messages.
+"""Rebuilding a history from an assignment: which groups must change, the findings, and the new messages.
 
-A group (a turn and its results) that is whole is not touched. One that must change ends as: the turn, its results in
-call order, then whatever stood between, in its old order.
+A group (a turn and its results) that is in order is not touched. One that must change becomes: the turn, its results
+in call order, then whatever was in between, in its old order.
 """
 
 from collections import Counter
@@ -32,11 +32,11 @@ from suture.repair.texts import ORPHAN_LIMIT, Cause, orphan_text, placeholder_te
 from suture.wires import Call, Piece, ResultEdit, View, Wire, sendable
 
 Place = tuple[int, int]
-"""Where a call stands: the index of its message, its position in that."""
+"""The place of a call: the index of its message and its position in it."""
 
 
 class PairOptions(Struct, frozen=True, kw_only=True):
-    """How pairing decides where the history leaves a choice. Everything is explicit; nothing ambient is read.
+    """The options of pairing. Everything is explicit; no environment is read.
 
     >>> PairOptions().tail
     'cancel'
@@ -46,15 +46,15 @@ class PairOptions(Struct, frozen=True, kw_only=True):
     orphans: str = "text"
     language: Language = "en"
     generator: Callable[[str, str, Cause, Place], str] | None = None
-    """Name, id, cause and place of a call to the text of its placeholder."""
+    """Makes the text of a placeholder from name, id, cause and place of the call."""
     cause: Cause | None = None
-    """Why results are missing, where nothing else tells."""
+    """Why results are missing, if the history does not show it."""
     causes: Mapping[Place, Cause] = field(default_factory=dict[Place, Cause])
     is_placeholder: Callable[[str], bool] | None = None
 
 
 class Pair(Struct, frozen=True, eq=False):
-    """A call of a group and its result: in which messages, at which positions. A call left open has none."""
+    """A call of a group and its result, with their messages and positions. An open call has no result."""
 
     call: Record
     position: int
@@ -63,16 +63,16 @@ class Pair(Struct, frozen=True, eq=False):
 
 
 class Group(Struct, frozen=True, eq=False):
-    """A turn and its results, as they stand in the new history."""
+    """A turn and its results in the new history."""
 
     turn: list[Record]
     results: list[Record]
     pairs: list[Pair]
     begins: int
-    """Where it began in what was handed in, with its early results."""
+    """Its first index in the original history, including early results."""
     pending: bool = False
     sources: Sequence[Any] = ()
-    """The messages that its results came in, where they were put into others."""
+    """The original messages of its results, if these were put into others."""
 
 
 class Paired(Struct, eq=False):
@@ -92,7 +92,7 @@ class Paired(Struct, eq=False):
     answered: set[Place] = field(default_factory=set[Place])
     """The calls that got a placeholder."""
     open_place: int | None = None
-    """The first message that what comes next may still change, beside the last group."""
+    """The first message, apart from the last group, that later messages may still change."""
 
     @property
     def messages(self) -> list[Any]:
@@ -121,7 +121,7 @@ def pair(
 
 
 class _Rebuilding:
-    """One pass over an assignment; its parts end up in a `Paired`."""
+    """One pass over an assignment, which fills a `Paired`."""
 
     def __init__(self, parts: Parts, options: PairOptions, found: Assignment, *, set_like: bool) -> None:
         self.options, self.found, self.set_like, self.out = options, found, set_like, Paired()
@@ -130,19 +130,19 @@ class _Rebuilding:
         references = [part for turn in found.turns for slot in turn.slots for part in slot.parts]
         references += [*found.orphans, *[reference for reference, _ in (*found.copies, *found.beaten)]]
         self.counts = Counter([reference.place for reference in references])
-        """How many results of each record are known to somebody."""
+        """How many results of each record the assignment covers."""
         self.orphaned = {reference.place for reference in found.orphans}
         self.left_out = {reference.place for reference, _ in (*found.copies, *found.beaten)}
         self.open_turn = self._open_turn() if options.tail == "keep" else None
-        """The last turn, where its calls may wait for their results."""
+        """The last turn, if its calls may wait for their results."""
         self.speakers: dict[int, str] = {}
-        """Who speaks next behind the turns that lack results, by their last record."""
+        """For each turn that lacks results, by its last record, who speaks next."""
         self.changing: dict[int, Turn] = {}
         """The turns whose groups must change, by their last record."""
         self.stays: set[int] = set()
         """Records whose results stay where they are."""
         self.texts: Mapping[int, dict[int, str]] = {}
-        """Records whose results move: which of those are kept as text."""
+        """Records whose results move, with those of them that are kept as text."""
 
     def run(self) -> Paired:
         self.out.open_place = open_place(self.found)
@@ -155,7 +155,7 @@ class _Rebuilding:
         return self.out
 
     def _next_speaker(self, place: int) -> str:
-        """Return the role of who speaks next behind a record: the user, the model, or nobody."""
+        """Return the role that speaks next after a record: the user, the model, or an empty text."""
         records, part = self.found.records, self.found.records[place].part
         behind = takewhile(lambda record: record.part == part, (records[at] for at in range(place + 1, len(records))))
         rest = range(self.ranges[part].stop, len(self.messages))
@@ -168,7 +168,7 @@ class _Rebuilding:
         if turn is None or self.ranges[-1].stop < len(self.messages) or all(slot.parts for slot in turn.slots):
             return None
         if turn.last > turn.slots[-1].place and not any(place > turn.last for place in turn.places):
-            return None  # what the model said behind its calls is followed by no result of theirs
+            return None  # no result follows what the model said after its calls
         behind = range(turn.last + 1, len(self.found.records))
         alone = [place in self.counts and place not in self.orphaned for place in behind]
         loose = [self.found.records[place].view.loose for place in behind]
@@ -186,7 +186,7 @@ class _Rebuilding:
         if self.wire.set_like:
             retold = {reference.place for reference in self.found.orphans if self._is_kept(reference)}
             for turn, following in pairwise(self.found.turns):
-                # If all that keeps two turns of items apart goes away, their calls would be one turn.
+                # If everything between two turns of items goes away, their calls would become one turn.
                 between = range(turn.last + 1, following.first)
                 gone = [place in self.counts and place not in self.stays and place not in retold for place in between]
                 together = self.found.records[turn.last].part == self.found.records[following.first].part
@@ -215,7 +215,7 @@ class _Rebuilding:
 
     def _write(self) -> None:
         carriers: dict[int, list[Record]] = {}
-        """The new results behind the turns that change."""
+        """The new results after the turns that change."""
         for place, record in enumerate(self.found.records):
             if record.message is not self.messages[record.index]:
                 self.out.changed = True
@@ -244,7 +244,7 @@ class _Rebuilding:
             self._extend_turns()
 
     def _extend_turns(self) -> None:
-        """Take into a turn what the model said before it, where all that stood between has gone."""
+        """Extend a turn by what the model said before it, if everything in between is gone."""
         groups = self.out.groups
         begins = {id(group.turn[0]): number for number, group in enumerate(groups)}
         taken = {id(item) for group in groups for item in group.turn}
@@ -261,7 +261,7 @@ class _Rebuilding:
                 said.append(item)
 
     def _group(self, turn: Turn, carriers: list[Record] | None) -> Group:
-        """Return a turn and its results as they stand in the new history."""
+        """Return the group of a turn in the new history."""
         keeps, records, places = turn is self.open_turn, self.found.records, turn.places
         where: list[tuple[Record | None, int]]
         if carriers is None:
@@ -348,7 +348,7 @@ class _Rebuilding:
         text = text or placeholder_text(cause, call.name, call.id, self.options.language)
         return Piece(call=call, text=text, cause=str(cause))
 
-    # What is left over
+    # Leftovers
 
     def _report_leftovers(self) -> None:
         for reference, slot in self.found.copies:
@@ -370,7 +370,7 @@ class _Rebuilding:
             self._find(reference.index, "orphan", call, "kept as user text" if kept else "dropped")
 
     def _is_kept(self, reference: Reference) -> bool:
-        """Tell whether an orphan is kept as text: a placeholder has nothing to tell."""
+        """Return whether an orphan is kept as text; a placeholder is not, since it has no information."""
         return self.options.orphans == "text" and not self._is_synthetic(reference)
 
     def _is_synthetic(self, reference: Reference) -> bool:
@@ -396,7 +396,7 @@ class _Rebuilding:
 
 
 def find_speaker(view: View) -> str:
-    """Return who speaks in a message: the user, the model, or nobody."""
+    """Return the role that speaks in a message: the user, the model, or an empty text."""
     if view.role == "assistant":
         return "" if view.silent else view.role
     return view.role if view.role == "user" and (view.loose or not view.results) else ""

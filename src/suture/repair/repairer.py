@@ -1,4 +1,4 @@
-"""`Repairer` and `Follower`: the same as `repair`, for a history that grows. What is settled is not looked at again."""
+"""`Repairer` and `Follower`: like `repair`, but for a growing history, whose settled part is not read again."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,9 +17,9 @@ from suture.wires import Demands, Wire, get_wire, narrow
 
 
 class Repairer(Generic[M]):
-    """Repairs a history as it grows, in time linear in what is new and in the open end, however long the history.
+    """Repairs a history as it grows, in time linear in the new messages and the open end, however long the history is.
 
-    It takes the options of `repair`, and has its results: `messages` (a view that grows along), `changed`,
+    It takes the options of `repair` and has its results: `messages` (a view that grows with the history), `changed`,
     `report`, `pending`, `unresolved`. If an earlier message changed, call `reset`; messages mutated in place
     are not noticed.
 
@@ -59,7 +59,7 @@ class Repairer(Generic[M]):
         self.extend(messages, causes=causes)
 
     def extend(self, new: Iterable[M], *, causes: Causes | None = None) -> "Repairer[M]":
-        """Add messages at the end, and `causes` of results that are missing, by their places in the whole history.
+        """Add messages at the end, and `causes` for calls without results, by their places in the whole history.
 
         If a message is malformed, a cause names no call, or the generator fails, nothing has changed.
         """
@@ -77,7 +77,7 @@ class Repairer(Generic[M]):
                 for walk in self._walks:
                     walk.options = self._options
             is_told = any(index < walk.boundary for walk in self._walks for index, _ in causes or ())
-            # Now it can be told what they are; or what is settled was told with another cause.
+            # Now the wire can be recognised; or a settled call has another cause.
             if is_told or (start == 0 and self._raw and self._asked[0] is None):
                 self._walks = make_walks(self._raw, *self._asked, self._options)
             names = narrow([walk.wire.name for walk in self._walks], self._raw, start) if len(self._walks) > 1 else ()
@@ -96,27 +96,27 @@ class Repairer(Generic[M]):
 
     @property
     def messages(self) -> Sequence[M]:
-        """The repaired history, as a view that grows along."""
+        """The repaired history, as a view that grows with it."""
         return _Window(self)
 
     @property
     def changed(self) -> bool:
-        """Whether the repaired history differs from what was handed in."""
+        """Whether the repaired history differs from the original."""
         return self.walk.changed
 
     @property
     def report(self) -> Report:
-        """What was found, and what was done."""
+        """The findings, and what was done."""
         return self.walk.report()
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """Calls at the tail that wait for their results (only with `tail="keep"`)."""
+        """Calls at the end that wait for their results (only with `tail="keep"`)."""
         return self.walk.pending
 
     @property
     def unresolved(self) -> tuple[Finding, ...]:
-        """What no operation could mend."""
+        """The findings that no operation could repair."""
         return tuple([finding for finding in self.walk.findings() if not finding.mended])
 
     @property
@@ -126,7 +126,7 @@ class Repairer(Generic[M]):
 
 
 class _Window(Sequence[M], Generic[M]):
-    """A read-only view of what a repairer has."""
+    """A read-only view of a repairer's messages."""
 
     __slots__ = ("_repairer",)
 
@@ -160,7 +160,7 @@ class _Window(Sequence[M], Generic[M]):
 
 
 class Follower:
-    """Gives, for each state of a growing history, what its provider accepts: the history itself if it does.
+    """Returns for each state of a growing history what its provider accepts: the history itself, if possible.
 
     >>> from suture.messages import History, Message
     >>> history = History([Message.user("hi")])
@@ -172,17 +172,17 @@ class Follower:
         self._wire, self._profile = get_wire(wire), default_profile(wire) if profile is None else get_profile(profile)
         self._make: Callable[..., Repairer[Any]] = partial(Repairer, wire=wire, profile=self._profile, **options)
         self._repairer: Repairer[Any] | None = None
-        """What repairs it; made when a glance is not enough."""
+        """The repairer, made when a glance is not enough."""
         rules = self._profile.rules_for(self._wire)
         self._demands = make_demands(self._profile, rules, {}, {})
         self._history = self._repaired = self._sent = History[Any]()
-        """What was looked at last, what the repairer knows of that, and what was sent in its place."""
+        """The last history, the part of it that the repairer has, and what was sent instead."""
         self._clean = self._wire.glances(rules, fits=self._profile.has_fit)
-        """Whether nothing was amiss so far, and what is new can be glanced at."""
+        """Whether everything was in order so far, so that a glance at new messages may be enough."""
         self._last = ""
 
     def follow(self, history: History[Any]) -> Repaired[Any]:
-        """Return what may be sent of `history`; only what is new is looked at, at a glance where that will do."""
+        """Return the form of `history` that may be sent; only new messages are read, if possible at a glance."""
         if self.passes(history):
             history.log.memo[Follower] = self
             report = Report(wire=self._wire.name, profile=self._profile.name)
@@ -204,7 +204,7 @@ class Follower:
         return Repaired(messages=messages, changed=walk.changed, report=report, pending=walk.pending)
 
     def passes(self, history: History[Any]) -> bool:
-        """Tell whether `history` goes on from one that was acceptable, and what is new is so at a glance."""
+        """Return whether `history` extends one that was acceptable, and its new messages pass a glance."""
         before = self._history
         if history is before:
             return self._clean
@@ -222,7 +222,7 @@ class Follower:
         return self._clean
 
     def _look_back(self, history: History[Any]) -> None:
-        """Keep who spoke last."""
+        """Remember who spoke last."""
         wire, last = self._wire, history.log[history.length - 1]
         if wire.alternates:
             view = wire.view(last)
@@ -231,7 +231,7 @@ class Follower:
             self._last = "assistant" if wire.made_by_model(last) else ""
 
     def _send(self, messages: Sequence[Any]) -> History[Any]:
-        """Return `messages` as a history that goes on from the last one, with all that is kept in its log."""
+        """Return `messages` as a history that extends the last one, so that it shares the memo of its log."""
         sent = self._sent
         if sent.length > len(messages) or not all(map(is_, sent, messages)):
             sent = History()
@@ -240,7 +240,7 @@ class Follower:
 
 
 def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, demands: Demands | None = None) -> bool:
-    """Tell whether, at a glance, each turn of `messages[start:]` has just its results, right behind it.
+    """Return whether a glance finds each turn of `messages[start:]` directly followed by just its results.
 
     >>> from suture.wires import get_wire
     >>> is_whole(get_wire("openai-chat"), [{"role": "tool", "tool_call_id": "a", "content": ""}])
@@ -256,7 +256,7 @@ def is_whole(wire: Wire, messages: Sequence[Any], start: int = 0, demands: Deman
 
 
 def is_in_order(wire: Wire, history: History[Any]) -> bool:
-    """Tell whether each turn has just its results, right behind it; what was found in order before is not looked at.
+    """Return whether each turn is directly followed by just its results; only messages not checked before are read.
 
     >>> from suture.messages import History, Message
     >>> from suture.wires import get_wire
@@ -268,7 +268,7 @@ def is_in_order(wire: Wire, history: History[Any]) -> bool:
     if start == length:
         return True
     follower = log.memo.get(Follower)
-    if follower is None or not follower.passes(history):  # it asks for more
+    if follower is None or not follower.passes(history):  # it demands more
         demands = log.memo.get(is_in_order) or log.memo.setdefault(is_in_order, Demands())
         if not is_whole(wire, log if len(log) == length else history, start if start < length else 0, demands):
             return False
@@ -277,5 +277,5 @@ def is_in_order(wire: Wire, history: History[Any]) -> bool:
 
 
 def take_as_in_order(history: History[Any]) -> None:
-    """Keep in mind, with the log, that nothing is amiss with `history`."""
+    """Note in the log that `history` is in order."""
     history.log.whole = max(history.log.whole, history.length)

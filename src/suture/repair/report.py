@@ -1,7 +1,7 @@
-"""What was found and what was done about it, as data and as a table for people.
+"""Reports: what was found and what was done about it, as data and as a table for people.
 
-A report speaks of places, ids and lengths; what a message says is in it only where it was displaced, and
-then shown only when asked for.
+A report has places, ids and lengths. The content of messages is only in it for displaced results, and is shown
+only on request.
 """
 
 from typing import Any
@@ -17,30 +17,30 @@ _CELL = 64
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a provider would refuse, and what became of it.
+    """One thing that a provider would refuse, and what was done about it.
 
     >>> Finding(index=1, problem="dangling", call_id="a", done="answered as interrupted").mended
     True
     """
 
     index: int
-    """The position of the message in what was handed in."""
+    """The position of the message in the original history."""
     problem: str
     """What is wrong, in one word: `dangling`, `orphan`, `duplicate`, `late`, `bad-arguments` …"""
     call_id: str = ""
     name: str = ""
     done: str = ""
-    """What was done, or would be; empty where nothing can be."""
+    """What was done, or would be done; empty if nothing can be done."""
     rule: str = ""
     """The id of the provider's rule."""
     says: str = ""
     """The rule in one sentence."""
     source: str = ""
-    """Where the rule is known from."""
+    """Where the rule is documented or was observed."""
 
     @property
     def mended(self) -> bool:
-        """Whether an operation takes care of it."""
+        """Whether an operation repairs it."""
         return bool(self.done)
 
     def cite(self, rule: Rule | None) -> "Finding":
@@ -51,7 +51,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Displaced(msgspec.Struct, frozen=True, kw_only=True):
-    """A real result that is not, or not whole, in the output: nothing is ever lost silently.
+    """A real result that is not, or not completely, in the output; so nothing is ever lost silently.
 
     >>> Displaced(index=4, call_id="a", name="f", reason="duplicate", length=2, content="42")
     Displaced(index=4, call_id='a', name='f', reason='duplicate', length=2)
@@ -63,34 +63,34 @@ class Displaced(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     length: int
     content: Any
-    """The result as it stood in its message."""
+    """The result as it was in its message."""
 
     def __repr__(self) -> str:
-        """Show where and how long; never the content."""
+        """Show place and length, but no content."""
         return (
             f"Displaced(index={self.index}, call_id={self.call_id!r}, name={self.name!r}, "
             f"reason={self.reason!r}, length={self.length})"
         )
 
     def __str__(self) -> str:
-        """Say it to a person; never the content."""
+        """Return a line for people, without the content."""
         who = visible(self.call_id or self.name)
         return f"displaced ({self.reason}): message {self.index}, {who}, {plural(self.length, 'character')}"
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
-    """A call at the tail that is left open, because its result is still to come.
+    """A call at the end that is left open because its result is still to come.
 
     >>> Pending(index=3, position=0, call_id="a", name="f").call_id
     'a'
     """
 
     index: int
-    """The position of the message in what was handed in."""
+    """The position of the message in the original history."""
     position: int
     """The number of the call in that message."""
     call_id: str
-    """The id that the call goes by in the output, and that its result must carry."""
+    """The id of the call in the output, which its result must carry."""
     name: str
 
 
@@ -111,16 +111,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def acceptable(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     @property
     def unresolved(self) -> tuple[Finding, ...]:
-        """The findings that no operation mends."""
+        """The findings that no operation repairs."""
         return tuple(finding for finding in self.findings if not finding.mended)
 
     def to_dict(self, *, content: bool = False) -> dict[str, Any]:
-        """Return the report as plain data; displaced results show their content only if asked."""
+        """Return the report as plain data, with the content of displaced results only if `content` is set."""
         plain: dict[str, Any] = {
             "wire": self.wire,
             "profile": self.profile,
@@ -132,7 +132,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return plain
 
     def to_json(self, *, content: bool = False) -> str:
-        """Return the report as JSON text, for a terminal as well."""
+        """Return the report as JSON text that is safe to print in a terminal."""
         return visible_json(self.to_dict(content=content))
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def visible_json(value: Any) -> str:
-    r"""Return `value` as JSON in which no character is left that a terminal would act on.
+    r"""Return `value` as JSON without characters that a terminal would act on.
 
     >>> visible_json({"id": chr(0x9B)})
     '{"id":"\\u009b"}'

@@ -1,9 +1,8 @@
-"""One history on its way through the engine.
+"""The walk of one history through the engine.
 
-There is one path. A history is walked from left to right. What is acceptable at a glance passes by; where something is
-unusual, the thorough look (pairing, then fit) is taken at that group only, together with those groups that its results
-speak of: an index of the calls finds them. Where more and more would have to be walked again, the thorough look is
-taken once at the whole history.
+A history is walked from left to right. What is acceptable at a glance passes by. If something is unusual, only that
+group gets the thorough look (pairing, then fit), together with the groups that its results refer to, which an index
+of the calls finds. If too much would have to be walked again, the whole history gets the thorough look once.
 """
 
 import sys
@@ -26,15 +25,15 @@ from suture.wires import Demands, View, Wire
 from suture.wires.fields import outline
 
 _FEW = 1_000
-"""Messages that may be walked again however short the history."""
+"""How many messages may be walked again, however short the history is."""
 
 
 class _TooMuchError(Exception):
-    """One look at everything costs less than going on like this."""
+    """A single look at everything is cheaper than continuing part by part."""
 
 
 class _Cluster(Struct, eq=False):
-    """Parts of a history that are looked at together, and what pairing made of them."""
+    """Parts of a history that are looked at together, and their pairing."""
 
     ranges: list[range]
     paired: Paired | None = None
@@ -49,7 +48,7 @@ class _Cluster(Struct, eq=False):
 
 
 def make_demands(profile: Profile, rules: Collection[str], items: dict[str, None], used: dict[str, None]) -> Demands:
-    """Return what a glance must know of a profile; `items` and `used` are the ids that go by."""
+    """Return what a glance must know about a profile; it adds to `items` and `used` the ids that pass."""
     form = profile.ids
     return Demands(
         problems=frozenset(rules),
@@ -64,24 +63,24 @@ def make_demands(profile: Profile, rules: Collection[str], items: dict[str, None
 
 
 class Walk:
-    """One history on its way through the engine: what came out so far, and what was found.
+    """The walk of one history through the engine: its output and findings so far.
 
-    What lies before `boundary` is settled, unless a result speaks of it that is still to come.
+    Everything before `boundary` is settled, unless a later result refers to it.
     """
 
     def __init__(self, wire: Wire, profile: Profile, options: PairOptions, raw: list[Any]) -> None:
         self.wire, self.profile, self.options, self.raw = wire, profile, options, raw
         self._set_like = wire.set_like and not profile.adjacent
         self._plain = raw
-        """What a glance looks at: outlines of the messages, once there was one that holds an SDK's objects."""
+        """What a glance reads: the messages, or their outlines once one of them held SDK objects."""
         self._index = CallIndex(wire, raw)
         self._view = self._index.view
         self._clusters: dict[int, _Cluster] = {}
-        """What was looked at thoroughly, by the start of each of its parts."""
+        """The clusters that got the thorough look, by the start of each of their parts."""
         self._starts: list[int] = []
-        """Where those begin, in order."""
+        """The starts of these parts, in order."""
         self._once = False
-        """Whether nothing will follow."""
+        """Whether the history is complete."""
         self._reset()
         self.glances = wire.glances(self.fit.rules, fits=profile.has_fit)
 
@@ -98,13 +97,13 @@ class Walk:
         self._repeated = 0
         """How many messages were walked again."""
         self._points: list[tuple[int, Any]] = []
-        """Places since the boundary that can be returned to."""
+        """Places since the boundary that the walk can return to."""
         self._passed = 0
-        """How far all but what was looked at thoroughly has passed a glance."""
+        """How far everything has passed a glance, apart from the clusters."""
         self._settle(0)
 
     def _starts_with_user(self) -> bool:
-        """Tell whether what was handed in begins with somebody else than the model."""
+        """Return whether what was handed in begins with somebody else than the model."""
         roles = (self._view(index).role for index in range(len(self.raw)))
         return next((role for role in roles if role != "system"), "assistant") != "assistant"
 
@@ -119,11 +118,11 @@ class Walk:
         return self._rebuilt or self.fit.changed
 
     def findings(self) -> list[Finding]:
-        """Return all findings, pairing's before fit's where they speak of one message."""
+        """Return all findings in order of messages; for the same message, those of pairing come before those of fit."""
         return sorted([*self._found, *self.fit.findings], key=attrgetter("index"))
 
     def report(self) -> Report:
-        """Return what was found, and what was done."""
+        """Return the report."""
         return Report(
             wire=self.wire.name,
             profile=self.profile.name,
@@ -132,12 +131,12 @@ class Walk:
         )
 
     def has_call(self, place: Place) -> bool:
-        """Tell whether there is a call at a place of what was handed in."""
+        """Return whether there is a call at this place of the input."""
         index, position = place
         return 0 <= index < len(self.raw) and 0 <= position < len(self._view(index).calls)
 
     def run(self) -> None:
-        """Walk all that is there, once."""
+        """Walk the whole history once."""
         self._once = True
         self._walk(len(self.raw))
         waiting = {(each.index, each.position) for each in self.pending}
@@ -146,16 +145,16 @@ class Walk:
             raise ConfigError(f"causes name a call at {min(unused)} that is not there or has a result")
 
     def go_on(self) -> None:
-        """Walk what is new; what follows the last closed place is walked again when more comes."""
+        """Walk the new messages; those after the last closed place are walked again when more come."""
         if self._plain is not self.raw:
             self._plain[self.boundary :] = map(outline, self.raw[self.boundary :])
-        self._index.views.clear()  # it would grow with the history
+        self._index.views.clear()  # otherwise it would grow with the history
         self._forget(self.boundary)
         self._take_back(self._settled)
         self._walk()
 
     def _walk(self, closed: int | None = None) -> None:
-        """Walk what follows the boundary; what lies before `closed` nothing that may still come can change."""
+        """Walk everything after the boundary; later messages cannot change anything before `closed`."""
         self._repeated = 0
         try:
             self._walk_parts(self._closed_place(self.boundary) if closed is None else closed)
@@ -164,9 +163,9 @@ class Walk:
         self.fit.finish()
 
     def _walk_parts(self, closed: int) -> None:
-        """Walk what follows the boundary part by part, and settle what is closed."""
+        """Walk everything after the boundary part by part, and settle what is closed."""
         if not self.glances and not self.boundary:
-            raise _TooMuchError  # where nothing passes at a glance, parts would only cost
+            raise _TooMuchError  # if nothing passes a glance, going part by part only costs time
         end, self._points = len(self.raw), []
         place, _ = self._advance(self.boundary, closed)
         reached, glanced = self._advance(place, end)
@@ -196,13 +195,13 @@ class Walk:
         self.pending = ()
 
     def _advance(self, start: int, stop: int) -> tuple[int, bool]:
-        """Walk `raw[start:stop]`, and more where no cut may be; return where it ended, and if a glance was enough."""
+        """Walk `raw[start:stop]`, or further if it cannot be cut there; return the end, and if a glance was enough."""
         place, glanced = start, True
         while place < stop:
             self._points.append((place, self._mark()))
             seen = self._glance(place, stop)
             if self._once and seen - place == len(self.raw):
-                self.fit.out = self.raw  # nothing is copied of what comes back as it is
+                self.fit.out = self.raw  # an unchanged history is not copied
             elif seen > place:
                 self.fit.pass_by(self.raw, place, seen)
             else:
@@ -211,15 +210,15 @@ class Walk:
         return place, glanced
 
     def _glance(self, start: int, stop: int) -> int:
-        """Return how far all is acceptable at a glance, without half of what the model said in one go."""
+        """Return how far a glance accepts everything, without splitting adjacent messages of the model."""
         if start in self._clusters or not self.glances or (start and not self.fit.begun):
             return start
         at = bisect_right(self._starts, start)
         stop = min([stop, *self._starts[at : at + 1]])
-        if start < self._passed and self.fit.demands_nothing:  # it does not matter what stands before
+        if start < self._passed and self.fit.demands_nothing:  # what comes before does not matter
             return min(self._passed, stop)
         if self.fit.last == "assistant" and (view := self._view(start)).role != "assistant":
-            self.fit.end_reply(goes_on=bool(view.results))  # somebody else may stand before what is looked at then
+            self.fit.end_reply(goes_on=bool(view.results))  # the thorough look may begin after another speaker
         self.demands.last, self.demands.stop = self.fit.last, stop
         point = self.fit.mark()
         seen = before = min(self.wire.glance(self._plain, start, self.demands), stop)
@@ -237,7 +236,7 @@ class Walk:
         return min(self.wire.glance(self._plain, start, self.demands), before) if before > start else start
 
     def _outlines(self, place: int) -> bool:
-        """Tell whether a glance has ended at an SDK's objects; from then on it looks at outlines of all messages."""
+        """Return whether a glance has ended at SDK objects; from then on it reads outlines of all messages."""
         if self._plain is not self.raw or not self.wire.has_fields:
             return False
         if all(outline(message) is message for message in self.raw[place : place + 2]):
@@ -248,11 +247,11 @@ class Walk:
     # The thorough look
 
     def _visit(self, place: int) -> int:
-        """Take the thorough look at the group at `place`, and at all that belongs to it; return where to go on."""
+        """Take the thorough look at the group at `place` and all that belongs to it; return where to continue."""
         cluster = self._clusters.get(place)
         if cluster is None:
             last = place
-            if self._view(place).results:  # nobody waits for it: then it may belong to what the model says next
+            if self._view(place).results:  # no call waits for it, so it may belong to what the model says next
                 while last < len(self.raw) - 1 and self._view(last).role != "assistant":
                     last += 1
             cluster = self._include([], place, last)
@@ -271,18 +270,18 @@ class Walk:
         return part.stop
 
     def _pair(self, ranges: list[range]) -> Paired:
-        """Pair what stands in these parts of the history; raise `OutsideError` where they are not all."""
+        """Pair these parts of the history; raise `OutsideError` if more of it is needed."""
         parts = Parts(ranges, self._index)
         paired = pair(self.wire, self.raw, self.options, parts, set_like=self._set_like)
         for part in ranges:
             said = [item.view.role for item in paired.items if item.index in part][-1:]
             ends = part.stop == len(self.raw) or said != ["assistant"]
-            if not ends and self._view(part.stop).role == "assistant":  # nothing keeps them apart any more
+            if not ends and self._view(part.stop).role == "assistant":  # nothing separates them any more
                 parts.want(part.stop)
         return paired
 
     def _include(self, ranges: list[range], place: int, last: int) -> _Cluster:
-        """Return one cluster of these parts, the groups from `place` to `last`, and what is looked at with those."""
+        """Return one cluster of these parts, the groups from `place` to `last`, and the clusters of those."""
         start, end = place, last + 1
         if ranges or self._view(place).results:
             while start and not self._is_boundary(start):
@@ -308,7 +307,7 @@ class Walk:
         return cluster
 
     def _go_back(self, start: int, place: int) -> int:
-        """Take back all since `start`, and all that is looked at together with what follows; return where to go on."""
+        """Take back everything since `start` and all clusters that reach beyond it; return where to continue."""
         clusters, starts = self._clusters, self._starts
         while (first := min([clusters[begin].start for begin in starts[bisect_left(starts, start) :]])) < start:
             start = first
@@ -329,20 +328,20 @@ class Walk:
         return start
 
     def _repeat(self, count: int) -> None:
-        """Count messages that are walked once more; there comes a point where one look at everything costs less."""
+        """Count messages that are walked again; at some point a single look at everything is cheaper."""
         self._repeated += count
         if self._repeated > len(self.raw) + _FEW:
             raise _TooMuchError
 
     def _forget(self, start: int) -> None:
-        """Forget what was looked at together from `start` on: what is new may belong to it."""
+        """Forget the clusters from `start` on, because new messages may belong to them."""
         for begin in self._starts[bisect_left(self._starts, start) :]:
             del self._clusters[begin]
         del self._starts[bisect_left(self._starts, start) :]
         self._passed = min(self._passed, start)
 
     def look_at_everything(self, closed: int) -> None:
-        """Take the thorough look at the whole history, and settle what lies before `closed`."""
+        """Take the thorough look at the whole history, and settle everything before `closed`."""
         self._forget(0)
         self._reset()
         self._index.note(range(len(self.raw)))
@@ -358,7 +357,7 @@ class Walk:
         self._feed(paired, paired.items[cut:], len(self.raw))
 
     def _before_group(self, paired: Paired, closed: int) -> int:
-        """Return a place, at or before `closed`, that cuts no group in two, nor what the model said in one go."""
+        """Return a place at or before `closed` that splits neither a group nor adjacent messages of the model."""
         for group in reversed(paired.groups):
             items = group.turn if self._set_like else (*group.turn, *group.results)
             begins = min(group.begins, items[0].index)
@@ -371,7 +370,7 @@ class Walk:
         return closed
 
     def _take(self, paired: Paired, part: range | None = None) -> None:
-        """Take over what pairing found, in all or in some part of the input."""
+        """Take over the findings of pairing, for the whole input or a part of it."""
         self._rebuilt = self._rebuilt or paired.changed
         self._answered += paired.answered
         findings = paired.findings if part is None else [found for found in paired.findings if found.index in part]
@@ -379,9 +378,9 @@ class Walk:
         self.displaced += [one for one in paired.displaced if part is None or one.index in part]
 
     def _feed(self, paired: Paired, items: Sequence[Record], stop: int) -> None:
-        """Fit some of what pairing made, up to a place of the input."""
+        """Fit some of the paired messages, up to a place of the input."""
         self.fit.feed(items, paired.groups)
-        if paired.pending and stop == len(self.raw):  # under the ids and names that they go by in the output
+        if paired.pending and stop == len(self.raw):  # with the ids and names that they have in the output
             waiting = [one for group in paired.groups if group.pending for one in group.pairs if one.answer is None]
             calls = [self.wire.view(one.call.message).calls[one.position] for one in waiting]
             self.pending = tuple(
@@ -392,13 +391,13 @@ class Walk:
     # Where groups begin and end
 
     def _is_boundary(self, index: int) -> bool:
-        """Tell whether a new group may begin at `index`: no result stands there, and no model's message before it."""
+        """Return whether a new group may begin at `index`: it is not a result, and no model's message precedes it."""
         if self._view(index).results:
             return False
         return self._view(index - 1).role != "assistant"
 
     def _closed_place(self, floor: int) -> int:
-        """Return the last place from `floor` on that nothing which may still come could change."""
+        """Return the last place, at least `floor`, before which later messages cannot change anything."""
         place = len(self.raw)
         while place > floor:
             last = place
@@ -413,7 +412,7 @@ class Walk:
             while place > floor and not self._is_boundary(place):
                 place -= 1
             if any(find_speaker(self._view(at)) for at in range(place, last)):
-                break  # who speaks behind a call decides why it has no result
+                break  # the cause of a missing result depends on who speaks next
         return place
 
     @staticmethod

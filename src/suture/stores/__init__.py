@@ -1,11 +1,11 @@
-"""What outlives a step: journals, so that a run can go on after its process has died, and files of tool output.
+"""Stores keep journals, so that a run can go on after its process has died; backends keep files of tool output.
 
-`Store` is what the kernel needs of a journal; `MemoryStore`, `SQLiteStore` and `PostgresStore` are three of them. A
-store keeps bytes under the id of a run and a sequence number, and knows nothing of what they say.
+`Store` is the interface that the kernel needs; `MemoryStore`, `SQLiteStore`, `PostgresStore` and `EncryptedStore`
+implement it. A store keeps bytes under the id of a run and a sequence number, and does not know what they mean.
 `suture.testing.StoreContract` tests a store of your own.
 
-`Backend` is what keeps tool output that was taken out of a conversation; `FileBackend` is what the backends here can
-do. `suture.testing.BackendContract` tests a backend of your own.
+`Backend` is the least that can keep tool output taken out of a conversation; `FileBackend` is the interface of the
+backends here. `suture.testing.BackendContract` tests a backend of your own.
 """
 
 from importlib import import_module
@@ -61,7 +61,7 @@ _LAZY = {"PostgresStore": "postgres", "SQLiteBackend": "sqlite", "SQLiteStore": 
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is not free for those who use it."""
+    """Import the stores that cost time to import when they are first used."""
     if name in _LAZY:
         return getattr(import_module(f"suture.stores.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

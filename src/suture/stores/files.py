@@ -1,6 +1,6 @@
 """`LocalBackend`: files in a directory, private to the user, and never reached through a symbolic link.
 
-A file is written under a name that no path can have. Once it is whole it gets its name, which fails if that is taken.
+A file is written under a name that no path can have. Once complete it gets its own name, which fails if that is taken.
 Directories are opened step by step, each relative to the one before, so that nobody can put a link in between.
 """
 
@@ -27,17 +27,17 @@ if sys.platform != "win32":
 T = TypeVar("T")
 
 _DIRECTORY: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-_OLD: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe would keep the reader waiting
+_NEW_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_READ_FLAGS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe would keep the reader waiting
 
 _UNFINISHED: Final = "\\unfinished"
-"""How the name of a file ends that is being written. No path has a backslash in it."""
+"""The ending of a file's name while it is being written. No path can contain a backslash."""
 
 _NO_LINKS: Final = frozenset((errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP))
-"""How a file system says that it has no hard links."""
+"""The errors of file systems that have no hard links."""
 
 _ATTEMPTS: Final = 100
-"""How often a directory is made again that somebody else has removed because it was empty."""
+"""How often a directory is made again if another process keeps removing it because it is empty."""
 
 _REASONS: Final = {
     errno.ENOSPC: "the disk is full; make room on it",
@@ -53,12 +53,12 @@ _REASONS: Final = {
 
 
 class LocalBackend(Files):
-    """A backend in a directory, which is made at the first write. Only the user can read what is in it.
+    """A backend in a directory, which is made at the first write. Only the user can read its files.
 
     Directories that it makes have the permissions 0700, and files 0600, whatever the umask. No symbolic link is
-    followed, be it the directory itself or anything in it. The directory may be shared by tasks, threads and
-    processes. With `fsync` a file that was written also outlives a loss of power. Needs a system that can open
-    files relative to a directory, which Windows cannot.
+    followed, neither the directory itself nor anything in it. Tasks, threads and processes may share the directory.
+    With `fsync` a written file also survives a loss of power. Needs a system that can open files relative to a
+    directory, which Windows cannot.
 
     >>> import asyncio, tempfile
     >>> from suture.stores import LocalBackend
@@ -111,7 +111,7 @@ class _Part(NamedTuple):
 
 
 class _File(io.FileIO):
-    """A file that is open for reading; it is closed when nobody has it any more, however reading ended."""
+    """A file that is open for reading, and closes with its last reference, however reading ended."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor)
@@ -122,7 +122,7 @@ class _File(io.FileIO):
 
 
 class _Shelf:
-    """The files below a directory, synchronously. Names are checked paths without a leading slash."""
+    """Synchronous access to the files below a directory. Names are checked paths without a leading slash."""
 
     def __init__(self, path: str, *, fsync: bool) -> None:
         self.path, self.fsync = path, fsync
@@ -138,7 +138,7 @@ class _Shelf:
     def commit(self, upload: Upload, block: bytearray) -> None:
         self.add(upload, block)
         (directory, part, file), name = upload.place, _split(upload.name)[1]
-        os.close(os.dup(file))  # a network file system may not say before that it is full
+        os.close(os.dup(file))  # some network file systems report only here that they are full
         if self.fsync:
             os.fsync(file)
         try:
@@ -146,7 +146,7 @@ class _Shelf:
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            # A rename would replace what is there. So all who do it wait for each other, until the directory is closed.
+            # A rename would replace an existing file, so writers lock the directory until they close it.
             fcntl.flock(directory, fcntl.LOCK_EX)
             self._check_free(directory, upload.name)
             os.rename(part, name, src_dir_fd=directory, dst_dir_fd=directory)
@@ -164,7 +164,7 @@ class _Shelf:
             self._tidy(_split(upload.name)[0])
 
     def _begin(self, name: str) -> _Part:
-        """Make a file with a name of its own, private, in the directory of the one that it is to become."""
+        """Make a private file under a temporary name, in the directory of the file that it will become."""
         folders = _split(name)[0]
         for _ in range(_ATTEMPTS):
             directory = -1
@@ -172,7 +172,7 @@ class _Shelf:
                 directory = self._open_directory(folders, make=True)
                 self._check_free(directory, name)
                 part = f".{os.urandom(8).hex()}{_UNFINISHED}"
-                file = os.open(part, _NEW, 0o600, dir_fd=directory)
+                file = os.open(part, _NEW_FLAGS, 0o600, dir_fd=directory)
                 if stat.S_IMODE(os.fstat(file).st_mode) != 0o600:
                     with suppress(OSError):  # not every file system has permissions
                         os.fchmod(file, 0o600)
@@ -190,7 +190,7 @@ class _Shelf:
         try:
             with self._directory(folders) as directory:
                 if stat.S_ISREG(self._mode(directory, name)):
-                    return _File(os.open(last, os.O_RDONLY | _OLD, dir_fd=directory))
+                    return _File(os.open(last, os.O_RDONLY | _READ_FLAGS, dir_fd=directory))
         except (FileNotFoundError, NotADirectoryError):
             pass
         raise PathNotFoundError(f"/{name}")
@@ -199,7 +199,7 @@ class _Shelf:
         return os.pread(file.fileno(), min(BLOCK, end - start), start)
 
     def delete(self, name: str) -> None:
-        """Delete a file, if it is there, and the directories that are empty without it."""
+        """Delete a file, if it exists, and the directories that it leaves empty."""
         folders, last = _split(name)
         with suppress(FileNotFoundError, NotADirectoryError):
             with self._directory(folders) as directory:
@@ -244,13 +244,13 @@ class _Shelf:
             os.fsync(directory)
 
     def _check_free(self, directory: int, name: str) -> None:
-        """Raise `FileExistsError` if there is something of this name in its directory."""
+        """Raise `FileExistsError` if the directory has something of this name."""
         with suppress(FileNotFoundError):
             self._mode(directory, name)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
 
     def _walk(self, start: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list["os.DirEntry[str]"]]]:
-        """Yield the directories from `start` on, each before those in it, with what is in them."""
+        """Yield the directories from `start` on with their entries, outer ones first."""
         waiting = [start]
         while waiting:
             folders = waiting.pop()
@@ -324,7 +324,7 @@ class _Shelf:
         return directory
 
     def _mode(self, directory: int, name: str) -> int:
-        """Return the mode of what has this name in its directory; raises `StoreError` if it is a symbolic link."""
+        """Return the mode of a name in its directory; raise `StoreError` if it is a symbolic link."""
         mode = os.stat(_split(name)[1], dir_fd=directory, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
             link = quote(name, 80)
@@ -333,7 +333,7 @@ class _Shelf:
 
 
 def make_directory(path: Path) -> list[Path]:
-    """Make a directory and those above it that are missing, all of them private; return those, the outermost first.
+    """Make a private directory and the missing ones above it; return all that were missing, the outermost first.
 
     >>> make_directory(Path("/"))
     []
@@ -343,7 +343,7 @@ def make_directory(path: Path) -> list[Path]:
     missing = [*make_directory(path.parent), path]
     with suppress(FileExistsError):
         path.mkdir(0o700)
-        if stat.S_IMODE(path.lstat().st_mode) != 0o700:  # a umask that takes from the user as well
+        if stat.S_IMODE(path.lstat().st_mode) != 0o700:  # the umask takes rights from the user as well
             path.chmod(0o700)
     return missing
 
@@ -354,7 +354,7 @@ def _split(name: str) -> tuple[list[str], str]:
 
 
 def _close(upload: Upload) -> None:
-    """Remove the name that a file had while it was written, and close it."""
+    """Remove the temporary name of a file, and close it."""
     part, upload.place = upload.place, None
     with suppress(OSError):
         os.unlink(part.name, dir_fd=part.directory)

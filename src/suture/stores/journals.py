@@ -1,4 +1,4 @@
-"""What journals have in common, wherever they are kept: a store's methods, in memory, encrypted, and the SQL of two."""
+"""Code that stores share, a store in memory, one that encrypts, and the SQL of the two database stores."""
 
 import time
 from abc import ABC, abstractmethod
@@ -17,11 +17,11 @@ T = TypeVar("T")
 
 
 class Journals(Store, ABC):
-    """A store: checks what it is given, and has it done on its tables; see `Store` for what is promised."""
+    """A store that checks its arguments and does the work on its tables; see `Store` for the guarantees."""
 
     @abstractmethod
     async def _do(self, work: Callable[[Any], T], undone: str, *, reads: bool = False) -> T:
-        """Do `work` on the tables; `undone` says what has not been done, for an error. `reads` may take longer."""
+        """Do `work` on the tables; an error says what is `undone`. Work that `reads` may take longer."""
 
     async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
         check_append(run, first, records, owner)
@@ -95,10 +95,9 @@ class _Journal(list[bytes]):
 
 
 class MemoryStore(Journals):
-    """A store in memory: nothing is left of it when the process ends.
+    """A store in memory, which ends with the process.
 
-    It can be shared by tasks, event loops and threads. `clock` gives the seconds by which runs expire and leases
-    run out.
+    Tasks, event loops and threads can share it. `clock` returns the seconds by which runs expire and leases run out.
 
     >>> import asyncio
     >>> from suture.stores import MemoryStore
@@ -118,14 +117,14 @@ class MemoryStore(Journals):
 
 
 class _Tables:
-    """Journals in memory, for whoever has the lock."""
+    """Journals in memory; the caller holds the lock."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.journals: dict[str, _Journal] = {}
         """In the order of their last change."""
         self.queues: dict[str, dict[str, float]] = {}
-        """Until when each has its place in the queue of a run; the first holds the lease."""
+        """For each run, its queue: until when each owner has a place. The first one holds the lease."""
 
     def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
         self._check_owner(run, owner)
@@ -213,7 +212,7 @@ class _Tables:
             raise StoreConflictError(run, given=length, expected=expected)
 
     def _change(self, run: str, new: _Journal | None = None) -> _Journal:
-        """Return the journal of a run, which changes now and so becomes the last one."""
+        """Return the journal of a run (or its replacement), and mark it as changed now."""
         journal = self.journals.pop(run, None)
         journal = self.journals[run] = new if new is not None else _Journal() if journal is None else journal
         journal.changed = self.clock()
@@ -229,13 +228,13 @@ _APPENDED, _CLAIMED = b"a", b"c"
 class EncryptedStore(Store):
     """A store that encrypts each record (AES-GCM) before another store keeps it.
 
-    What was changed is a `DamagedJournalError` when it is read, and so is a record that stands at another number of its
-    run than it was appended at. One of another run at the same number is not: forks share records. The ids of runs, the
-    keys of records, how many there are and how long, are not hidden.
+    Reading a changed record raises `DamagedJournalError`, and so does a record that was moved to another number. A
+    record of another run at the same number is not noticed, because forks share records. The ids of runs, the keys of
+    records, their number and their lengths are not hidden.
 
     Args:
         store: keeps the records.
-        keys: of 16, 24 or 32 bytes. The first one encrypts; with older ones behind it, what they encrypted is read.
+        keys: of 16, 24 or 32 bytes. The first one encrypts; older ones after it can still decrypt.
 
     >>> import asyncio
     >>> from suture.stores import EncryptedStore, MemoryStore
@@ -253,7 +252,7 @@ class EncryptedStore(Store):
             raise ConfigError("an EncryptedStore takes keys of 16, 24 or 32 bytes; os.urandom(32) makes one")
         self.store = store
         self._ciphers = [AESGCM(key) for key in keys]
-        # What has to do with no record is the inner store's.
+        # Methods that handle no record's bytes are the inner store's.
         self.fork, self.delete, self.runs, self.expire = store.fork, store.delete, store.runs, store.expire
         self.acquire, self.renew, self.release, self.lease = store.acquire, store.renew, store.release, store.lease
 
@@ -301,7 +300,7 @@ MAY_WRITE: Final = """
     NOT coalesce((SELECT owner FROM {schema}leases AS line WHERE line.run = :run AND line.until > {now}
         ORDER BY place LIMIT 1) <> :owner, FALSE)
 """
-"""Whether `owner` may append: who does not say may, and who does unless somebody else is the first in the queue."""
+"""Whether `owner` may append: if it is null, or if no other owner is the first in the queue."""
 
 SEGMENTS: Final = """
     WITH RECURSIVE segments (id, low, high, parent) AS (
@@ -311,7 +310,7 @@ SEGMENTS: Final = """
         WHERE low > :first AND runs.base < low
     )
 """
-"""Where the records of a run are, the newest first: those of the run itself, then those that it shares with others."""
+"""Where the records of a run are, the newest first: in the run itself, then in the runs it was forked from."""
 
 _LEASE: Final = """
     SELECT owner, until - {now} FROM {schema}leases WHERE run = :run AND until > {now} ORDER BY place LIMIT 1
@@ -327,7 +326,7 @@ _ENTER: Final = """
 _FORK: Final = f"""
     {SEGMENTS} SELECT id FROM segments WHERE low < :position AND :position <= high
 """
-# In the order of the bytes "0" is what comes right after "/".
+# In the order of the bytes, "0" comes right after "/".
 _WITHIN: Final = "(run = :run OR run >= :low AND run < :high)"
 _SHARED: Final = "SELECT coalesce(max(base), 0) FROM {schema}runs WHERE parent = :id"
 _PARENT: Final = """
@@ -336,10 +335,10 @@ _PARENT: Final = """
 
 
 class SQLTables(ABC):
-    """What is done alike in all databases; a text of theirs is what `text` makes of it, and `read` reads."""
+    """The work that is the same in all databases; `text` and `read` convert texts to and from the database's form."""
 
     changes: ClassVar[str]
-    """Selects all runs, each with the time of its last change and its number, the one that changed last first."""
+    """Selects all runs, each with the time of its last change and its number, the most recently changed first."""
     add_fork: ClassVar[str]
     """Adds the run `:run`, which begins with the records of `:parent` below `:base`."""
     drop_records: ClassVar[Sequence[str]]
@@ -355,7 +354,7 @@ class SQLTables(ABC):
 
     @abstractmethod
     def changing(self, run: str = "") -> AbstractContextManager[Any]:
-        """Return a block that is whole or not at all; nobody else changes the lease of `run`, or any run, meanwhile."""
+        """Return a transaction, during which nobody else changes the lease of `run`, or without it any run."""
 
     @abstractmethod
     def length(self, run: str) -> int:
@@ -370,21 +369,21 @@ class SQLTables(ABC):
         return text
 
     def read(self, text: Any) -> str:
-        """Return a text that was kept."""
+        """Return a text from the database's form."""
         return str(text)
 
     def fork(self, run: str, position: int, new_run: str) -> None:
-        """Let a run begin with the records of another one."""
+        """Make a run that begins with the records of another one."""
         with self.changing():
             protocols.check_fork(run, position, self.length(run))
             if length := self.length(new_run):
                 raise StoreConflictError(new_run, given=0, expected=length)
-            # Its parent is whoever has the last of these records, so that the way back is never longer than it must be.
+            # The parent is the run that holds the last of these records, which keeps the chain of parents short.
             for (parent,) in self.query(_FORK, run=self.text(run), first=0, position=position):
                 self.execute(self.add_fork, run=self.text(new_run), parent=parent, base=position)
 
     def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
-        """Put records in the place of all that a run has."""
+        """Replace all records of a run."""
         with self.changing():
             self.check_lease(run, owner)
             if (known := self.length(run)) != length:
@@ -394,7 +393,7 @@ class SQLTables(ABC):
             self.append(run, 0, records, None)
 
     def delete(self, run: str) -> None:
-        """Delete a run, and all that is nested in it."""
+        """Delete a run, and all runs nested in it."""
         within = {"run": self.text(run), "low": self.text(f"{run}/"), "high": self.text(f"{run}0")}
         with self.changing():
             self.execute(f"DELETE FROM {{schema}}leases WHERE {_WITHIN}", **within)
@@ -402,11 +401,11 @@ class SQLTables(ABC):
             self._remove([number for (number,) in rows])
 
     def runs(self) -> list[str]:
-        """Return all runs, the one that changed last first."""
+        """Return all runs, the most recently changed first."""
         return [self.read(run) for run, _, _ in self.query(self.changes)]
 
     def expire(self, seconds: float) -> int:
-        """Delete runs that have not changed for so long."""
+        """Delete runs that have not changed for `seconds`."""
         with self.changing():
             ((now,),) = self.query("SELECT {now}")
             self.execute("DELETE FROM {schema}leases WHERE until <= :limit", limit=now)
@@ -418,7 +417,7 @@ class SQLTables(ABC):
             return len(stale)
 
     def acquire(self, run: str, owner: str, seconds: float, *, queue: bool) -> bool:
-        """Take the lease, if nobody else is before; else a place in the queue, if there is to be one."""
+        """Take the lease if nobody else is first; otherwise, with `queue`, a place in the queue."""
         asked = {"run": self.text(run), "owner": self.text(owner)}
         with self.changing(run):
             if not self.execute(_RENEW, seconds=seconds, **asked):
@@ -430,11 +429,11 @@ class SQLTables(ABC):
             return lease is None or lease.owner == owner
 
     def renew(self, run: str, owner: str, seconds: float) -> bool:
-        """Hold the place in the queue."""
+        """Keep the place in the queue."""
         return self.execute(_RENEW, run=self.text(run), owner=self.text(owner), seconds=seconds) == 1
 
     def release(self, run: str, owner: str) -> None:
-        """Leave the queue; those whose time is over leave it, too."""
+        """Remove an owner from the queue, and everybody whose time is over."""
         self.execute(_LEAVE, run=self.text(run), owner=self.text(owner))
 
     def lease(self, run: str) -> Lease | None:
@@ -444,7 +443,7 @@ class SQLTables(ABC):
         return None
 
     def check_lease(self, run: str, owner: str | None) -> None:
-        """Raise `LeaseError` if somebody else than `owner` holds the lease."""
+        """Raise `LeaseError` if another owner holds the lease."""
         lease = None if owner is None else self.lease(run)
         if owner is not None and lease is not None and lease.owner != owner:
             raise LeaseError(run, owner, lease.owner)
@@ -455,7 +454,7 @@ class SQLTables(ABC):
             self.execute("UPDATE {schema}runs SET run = NULL WHERE id = :id", id=number)
         while numbers:
             number = numbers.pop()
-            # Forks need what is below the highest of their bases.
+            # Forks need the records below the highest of their bases.
             ((shared,),) = self.query(_SHARED, id=number)
             for statement in self.drop_records:
                 self.execute(statement, id=number, first=shared)

@@ -3,12 +3,11 @@
 Requests are made in threads, not with the async methods of `obstore`: with those a process that ends soon after a
 request is aborted now and then.
 
-The file at `a/b` is the object `files/a/b`, which is only ever put where there is none. That is the one condition
-that all stores keep: one on a copy or on the end of a multipart upload is not known to some, and not safe from a
-race in others, and an upload that is given up stays there unseen. So what is too large for one object is put in
-parts of its own first, and the object is a pointer to them: a text of a fixed length that says where they are and
-how long they are together. A small file that looks like a pointer is put in parts as well. So nothing that a tool
-says is ever taken for one.
+The file at `a/b` is the object `files/a/b`, which is only ever put if it does not exist. That is the one condition
+that all stores support: some do not know one on a copy or on the end of a multipart upload, others have a race
+there, and an abandoned upload stays there unseen. So a file that is too large for one object is first put in parts,
+and its object is a pointer to them: a text of a fixed length that says where they are and how long they are
+together. A small file that looks like a pointer is put in parts as well, so that no tool output is taken for one.
 """
 
 import os
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _PART: Final = 2 << 20
-"""How many bytes a part has. With larger ones a stream would take much memory, with smaller ones many requests."""
+"""How many bytes a part has. Larger parts would take more memory, smaller ones more requests."""
 
 _MARK: Final = b"suture: in parts "
 _POINTER: Final = len(_MARK) + 48 + 21
@@ -42,16 +41,16 @@ _BATCH: Final = 1000
 _METHODS: Final = ("delete", "get", "head", "list", "put")
 _NO_RIGHT: Final = "the store does not accept the credentials, or not for this; check them and their rights"
 _NO_DIRECTORY: Final = "Not a directory"
-"""How a store that is a file system says that a file stands in the way."""
+"""The error of a store on a file system if a file is in the place of a directory."""
 
 
 class ObjectBackend(Files):
-    """A backend in an object store: S3 and what speaks like it, Google Cloud Storage, Azure.
+    """A backend in an object store: S3 and compatible stores, Google Cloud Storage, Azure.
 
     Give a store of `obstore.store`, or a URL such as `s3://bucket/prefix` with the options of
-    `obstore.store.from_url`. With a URL a store that is down is given up after half a minute or so; a store of your
-    own is as patient as you made it. `prefix` is put before every path. The store must be able to put an object only
-    where there is none (`If-None-Match: *`), as all of those above are.
+    `obstore.store.from_url`. With a URL it gives up on a store that is down after about half a minute; a store of
+    your own has its own timeouts. `prefix` is put before every path. The store must support putting an object only
+    if it does not exist (`If-None-Match: *`), as all of those above do.
 
     >>> import asyncio
     >>> from suture.stores import ObjectBackend
@@ -65,7 +64,7 @@ class ObjectBackend(Files):
 
     def __init__(self, store: "ObjectStore | str", *, prefix: str = "", **options: Any) -> None:
         try:
-            # The extra is paid for by those who use it.
+            # Only programs that use the backend pay for the import.
             problems: Any = import_module("obstore.exceptions")
         except ImportError as error:
             missing = "an ObjectBackend needs obstore, which is not installed: pip install 'obstore>=0.12'"
@@ -100,12 +99,12 @@ class ObjectBackend(Files):
                 reason = _NO_RIGHT
             elif action == "written" and _NO_DIRECTORY in text:
                 raise PathTakenError(path, "a file stands where it needs a directory") from error
-            told = text.partition("\n")[0][:300]
-            raise StoreError(f"{self._shelf!r}: {label(path)} was not {action}: {reason} ({told})") from error
+            detail = text.partition("\n")[0][:300]
+            raise StoreError(f"{self._shelf!r}: {label(path)} was not {action}: {reason} ({detail})") from error
 
 
 class _File(NamedTuple):
-    """A file: its object, its size, what tells this version of the object from others, the id of its parts if any."""
+    """A file: its object, its size, the version tag of the object, and the id of its parts, if any."""
 
     key: str
     size: int
@@ -125,11 +124,11 @@ class _Shelf:
         return repr(self.store)
 
     def key(self, name: str) -> str:
-        """Return the object of a file."""
+        """Return the name of a file's object."""
         return f"{self._files}/{name}"
 
     def part(self, group: str, number: int) -> str:
-        """Return the object of a part."""
+        """Return the name of a part's object."""
         return f"{self._parts}/{group}/{number}"
 
     def find(self, name: str) -> _File:
@@ -147,7 +146,7 @@ class _Shelf:
         return file._replace(size=int(size), id=group.decode())
 
     def get(self, file: _File, start: int, end: int) -> bytes:
-        """Read a file from `start` on, at most to `end`: as many bytes as there are in one request."""
+        """Read a file from `start` on, at most to `end`, as far as one request goes."""
         options: GetOptions = {}
         if file.id:
             key, offset = self.part(file.id, start // _PART), start // _PART * _PART
@@ -194,7 +193,7 @@ class _Shelf:
         for name in stale:
             self.delete(name)
         owners = {_hash_owner(name): name for name in written.keys() - stale}
-        groups: dict[str, tuple[int, float]] = {}  # how many parts each may have, and when the last one was put
+        groups: dict[str, tuple[int, float]] = {}  # how many parts each may have, and when the latest was put
         for name, meta in self._list(self._parts):
             group, number = name.split("/")
             count, last = groups.get(group, (0, 0.0))
@@ -208,8 +207,8 @@ class _Shelf:
         group, last = upload.place or (_hash_owner(upload.name) + os.urandom(8).hex(), time.monotonic())
         now = time.monotonic()
         if now - last > DAY / 2:
-            told = "it paused for so long that it may be expired"
-            raise StoreError(f"{label(f'/{upload.name}')} was not written: {told}")
+            reason = "it paused for so long that it may be expired"
+            raise StoreError(f"{label(f'/{upload.name}')} was not written: {reason}")
         upload.place = group, now
         self.store.put(self.part(group, upload.count), bytes(block), use_multipart=False)
 
@@ -222,7 +221,7 @@ class _Shelf:
         try:
             self.store.put(key, body, mode="create")
         except (self.problems.AlreadyExistsError, self.problems.PreconditionError):
-            # The request may have been made twice below, because the first answer was lost; then it is ours.
+            # obstore may have sent the request twice because the first answer was lost; then the object is ours.
             with suppress(FileNotFoundError):
                 there = self.store.get(key)
                 if there.meta["size"] == len(body) and bytes(there.bytes()) == body:
@@ -234,7 +233,7 @@ class _Shelf:
             self.delete_parts(upload.place[0], upload.count + 1)
 
     def _list(self, prefix: str) -> "Iterator[tuple[str, ObjectMeta]]":
-        """Yield the objects below `prefix`, by what stands behind it."""
+        """Yield the objects below `prefix`, with their names relative to it."""
         for batch in self.store.list(prefix, chunk_size=_BATCH):  # pyright: ignore[reportUnknownMemberType]
             for meta in batch:
                 yield meta["path"][len(prefix) + 1 :], meta
@@ -251,14 +250,14 @@ class _Shelf:
             try:
                 self.store.delete(batch)
             except FileNotFoundError:
-                # Some stores stop where something is gone already.
+                # Some stores stop at the first object that is already gone.
                 for key in batch:
                     with suppress(FileNotFoundError):
                         self.store.delete(key)
 
 
 def _hash_owner(name: str) -> str:
-    """Return how the ids of all parts of a file begin, however often it is written."""
+    """Return the beginning of the ids of a file's parts, which is the same each time the file is written."""
     return blake2b(name.encode(), digest_size=16).hexdigest()
 
 
@@ -277,5 +276,5 @@ def _open_url(url: str, options: dict[str, Any]) -> "ObjectStore":
     except (BaseError, TypeError, ValueError) as error:
         where, names = url.partition("?")[0], ", ".join(options) or "no options"
         reason = str(error).partition("\n")[0].replace(url, where)
-        # Without the cause, which shows all of the URL: there may be a key in it.
+        # No cause, because it would show the whole URL, which may contain a key.
         raise ConfigError(f"{where} with {names} leads to no store: {reason}") from None

@@ -37,7 +37,7 @@ _RETRY: Final = ("40001", "40P01")  # serialization failure, deadlock
 _DOWN: Final = ("57P01", "57P02", "57P03")  # shut down, crashed, starting
 _NOW: Final = "extract(epoch FROM clock_timestamp())::float8"
 
-# Texts are kept as bytes: a text of PostgreSQL's cannot have a NUL in it, and its order depends on the locale.
+# Texts are kept as bytes: a text in PostgreSQL cannot contain a NUL, and its order depends on the locale.
 _VERSION: Final = 2
 _TABLES: Final = f"""
     CREATE SCHEMA IF NOT EXISTS {{name}};
@@ -92,15 +92,15 @@ _GROW: Final = "UPDATE {schema}runs SET length = length + 1, changed = {now} WHE
 class PostgresStore(Journals):
     """A store in a PostgreSQL database, shared by any number of processes and machines.
 
-    `conninfo` is what libpq understands, such as `postgresql://user@host/database`; a password belongs into the
-    environment or a file of libpq's. The tables are in `schema`, and are made at the first use. Work beyond
-    `connections` at once waits. When the server goes away, the store tries again for up to `timeout` seconds, and finds
-    out whether what it had sent was written. Runs expire and leases run out by the clock of the server.
+    `conninfo` is a connection string of libpq, such as `postgresql://user@host/database`; a password belongs in the
+    environment or in a file of libpq's. The tables are in `schema`, and are made at the first use. At most
+    `connections` operations run at once. If the server goes away, the store tries again for up to `timeout` seconds,
+    and checks whether its last write arrived. Runs expire and leases run out by the server's clock.
     """
 
     def __init__(self, conninfo: str, *, schema: str = "suture", connections: int = 4, timeout: float = 30.0) -> None:
         try:
-            # The extra is paid for by those who use it.
+            # Only programs that use the store pay for the import.
             self._psycopg: Any = import_module("psycopg")
         except ImportError as error:
             missing = "a PostgresStore needs psycopg, which is not installed: pip install 'psycopg[binary]>=3.2'"
@@ -112,7 +112,7 @@ class PostgresStore(Journals):
         try:
             known = self._psycopg.conninfo.conninfo_to_dict(conninfo)
         except self._psycopg.ProgrammingError:
-            # Without the cause, which shows what was given: there may be a password in it.
+            # No cause, because it would show the connection string, which may contain a password.
             raise ConfigError("a PostgresStore takes what libpq understands: postgresql://user@host/database") from None
         self._name = f"PostgresStore({known.get('dbname', '')!r} at {known.get('host', 'localhost')!r})"
         self._conninfo, self._schema, self._timeout, self._count = conninfo, schema, timeout, connections
@@ -121,7 +121,7 @@ class PostgresStore(Journals):
         self._start()
 
     def close(self) -> None:
-        """Close the connections. The store cannot be used any more; closing it again does nothing."""
+        """Close the connections. The store cannot be used after that; closing it again does nothing."""
         self._closed.set()
         if self._process == os.getpid():
             self._executor.shutdown()
@@ -152,7 +152,7 @@ class PostgresStore(Journals):
         self._executor = ThreadPoolExecutor(self._count, thread_name_prefix="suture-postgres")
 
     def _perform(self, work: Work[T], undone: str) -> T:
-        """Do `work`; again, up to the timeout, if the server goes away."""
+        """Do `work`, and repeat it, up to the timeout, if the server goes away."""
         attempt, deadline = 0, 0.0
         session: _Session | None = getattr(self._thread, "session", None)
         if session is None:
@@ -175,7 +175,7 @@ class PostgresStore(Journals):
                     raise StoreError(f"{self}: {undone}: {reason}") from error
                 now = time.monotonic()
                 deadline = deadline or now + self._timeout
-                if not self._is_set_up:  # its address may be wrong
+                if not self._is_set_up:  # the address may be wrong
                     raise StoreError(f"{self}: {undone}: no server was reached ({reason})") from error
                 if now >= deadline:
                     lost = f"the server was not reached for {self._timeout:g} s; load the run before it goes on"
@@ -196,7 +196,7 @@ class PostgresStore(Journals):
 
 
 class _Session(SQLTables):
-    """The connection of one thread, which is opened when it is needed, and again when it was lost."""
+    """The connection of one thread, which is opened when it is needed, and again if it was lost."""
 
     changes = "SELECT run, changed, id FROM {schema}runs WHERE run IS NOT NULL ORDER BY changed DESC"
     add_fork = "INSERT INTO {schema}runs (run, parent, base, length) VALUES (:run, :parent, :base, :base)"
@@ -208,9 +208,9 @@ class _Session(SQLTables):
         self._statements: dict[str, Any] = {}
         self._connection: Connection | None = None
         self.token = 0
-        """What marks the records of one piece of work, however often it is done."""
+        """Marks the records of one piece of work, however often it is repeated."""
         self.is_retry = False
-        """Whether this is done again, because the server went away the first time."""
+        """Whether this work is repeated, because the server went away the first time."""
 
     def execute(self, statement: str, **asked: Any) -> int:
         return self._execute(statement, asked).rowcount
@@ -219,11 +219,11 @@ class _Session(SQLTables):
         return self._execute(statement, asked).fetchall()
 
     def run_script(self, statements: str) -> None:
-        """Execute statements that take nothing."""
+        """Execute statements without parameters."""
         self._open().execute(self._compose(statements, self.name), None)
 
     def transaction(self) -> Any:
-        """Return a block that is whole or not at all."""
+        """Return a transaction."""
         return self._open().transaction()
 
     @contextmanager
@@ -242,7 +242,7 @@ class _Session(SQLTables):
         return text.decode()
 
     def is_lost(self, error: Any) -> bool:
-        """Return whether the connection is gone; the next use opens another one."""
+        """Return whether the connection is lost; the next use opens another one."""
         connection = self._connection
         if connection is not None and not connection.broken and not connection.closed and error.sqlstate not in _DOWN:
             return False
@@ -289,7 +289,7 @@ class _Session(SQLTables):
                 raise StoreConflictError(run, given=first, expected=length)
 
     def _was_written(self, asked: dict[str, Any]) -> bool:
-        # Of what is done again perhaps only the answer was lost, or a server that is slow still writes it.
+        # On a retry, perhaps only the answer was lost, or a slow server is still writing.
         return self.is_retry and bool(self.query(_WAS_WRITTEN, **asked))
 
     def claim(self, run: str, key: str, record: bytes) -> Entry:
@@ -315,7 +315,7 @@ class _Session(SQLTables):
         try:
             super().fork(run, position, new_run)
         except StoreConflictError:
-            if not self.is_retry or self.length(new_run) != position:  # else only the answer was lost
+            if not self.is_retry or self.length(new_run) != position:  # otherwise only the answer was lost
                 raise
 
     def replace(self, run: str, length: int, records: Sequence[bytes], owner: str | None) -> None:
@@ -331,7 +331,7 @@ class _Session(SQLTables):
 
 
 def _close(sessions: list[_Session], process: int) -> None:
-    # What a forked process has inherited is its parent's.
+    # A forked process has only inherited the connections; they are its parent's.
     if process == os.getpid():
         for session in sessions:
             session.close()

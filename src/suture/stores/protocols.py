@@ -1,4 +1,4 @@
-"""What a store and a backend are, what can go wrong with them, and what all stores check alike."""
+"""The interfaces of stores and backends, their errors, and the checks that all stores share."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from math import isfinite
@@ -16,7 +16,7 @@ MAX_RECORDS: Final = 2**32
 
 
 class StoreError(SutureError):
-    """A store cannot be opened, read or written; what was to be written is not there, not even in part.
+    """A store cannot be opened, read or written. After a failed write nothing was stored, not even a part.
 
     >>> from suture.stores import StoreError
     >>> raise StoreError("/data/runs.db: record 3 of run 'a' was not written: the disk is full")
@@ -27,7 +27,7 @@ class StoreError(SutureError):
 
 
 class StoreConflictError(StoreError):
-    """Somebody else writes the same run: the next record of `run` is number `expected`, not `given`.
+    """Another writer changed the same run: the next record of `run` is number `expected`, not `given`.
 
     >>> from suture.stores import StoreConflictError
     >>> StoreConflictError("a", given=3, expected=5).expected
@@ -47,7 +47,7 @@ class StoreConflictError(StoreError):
 
 
 class LeaseError(StoreError):
-    """Somebody else holds the lease of `run`, so its records are not this writer's to append.
+    """Another owner holds the lease of `run`, so this one may not write to it.
 
     >>> from suture.stores import LeaseError
     >>> raise LeaseError("a", "worker-1", "worker-2")
@@ -62,7 +62,7 @@ class LeaseError(StoreError):
 
 
 class DamagedJournalError(StoreError):
-    """What a store reads is not what was written: something else has changed it, or the disk has.
+    """A record is not what was written: another program or the disk has changed it.
 
     >>> from suture.stores import DamagedJournalError
     >>> raise DamagedJournalError("/data/runs.db: record 3 of run 'a' is damaged; bring back a copy")
@@ -73,7 +73,7 @@ class DamagedJournalError(StoreError):
 
 
 class PathTakenError(StoreError):
-    """A backend has a file at `path` already, which is as it was: a saved file is never overwritten.
+    """A backend has another file at `path` already, and left it unchanged: a saved file is never overwritten.
 
     The path begins with a slash, as it does in `FileBackend.paths`.
 
@@ -123,8 +123,8 @@ class Store(Protocol):
     """Keeps journals: bytes under the id of a run and a sequence number, which starts at 0 and has no gaps.
 
     A store does not know what the bytes mean. Nested agents have runs of their own, whose ids begin with the
-    outer run's id and a slash. A write is whole or not at all, and when it returns the records outlive the process
-    (in a store that keeps them outside of it). What is damaged is a `DamagedJournalError` when it is read.
+    outer run's id and a slash. A write happens completely or not at all, and when it returns the records outlive
+    the process (unless the store is in memory). Reading a damaged record raises `DamagedJournalError`.
 
     >>> import asyncio
     >>> from suture.stores import MemoryStore, Store
@@ -139,9 +139,9 @@ class Store(Protocol):
     async def append(self, run: str, first: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
         """Write `records` as number `first`, `first` + 1, … of `run`: all of them, or none.
 
-        It returns once they are written. If it raises, also because it was cancelled, none is. Raises
-        `StoreConflictError` unless `first` is the next number of the run, `LeaseError` if there is an `owner` and
-        somebody else holds the lease, `StoreError` if they cannot be written.
+        It returns once they are written. If it raises, even because it was cancelled, none is. Raises
+        `StoreConflictError` unless `first` is the next number of the run, `LeaseError` if an `owner` is given and
+        another one holds the lease, `StoreError` if they cannot be written.
 
         >>> import asyncio
         >>> from suture.stores import MemoryStore
@@ -154,9 +154,9 @@ class Store(Protocol):
         ...
 
     async def claim(self, run: str, key: str, record: bytes) -> Entry:
-        """Write a record under a key as the next one of `run`, unless there is one; return what is under the key.
+        """Write a record under a key as the next one of `run`, unless the key has one; return the record of the key.
 
-        Of several writers, in whatever processes, the first wins, and the others get its record.
+        If several writers claim a key, in any processes, the first wins and the others get its record.
 
         >>> import asyncio
         >>> from suture.stores import MemoryStore
@@ -173,36 +173,36 @@ class Store(Protocol):
         ...
 
     async def fork(self, run: str, position: int, new_run: str) -> None:
-        """Let `new_run` begin with the records of `run` below `position`, and their keys, without copying them.
+        """Make `new_run` from the records of `run` below `position` and their keys, without copying them.
 
-        Both go on on their own, and one outlives the deletion of the other. Runs that are nested in `run` are not
-        forked. Raises `StoreConflictError` if `run` has fewer records, or `new_run` has any.
+        Both runs are independent from then on, and one survives the deletion of the other. Runs nested in `run` are
+        not forked. Raises `StoreConflictError` if `run` has fewer records, or `new_run` has any.
         """
         ...
 
     async def replace(self, run: str, length: int, records: Sequence[bytes], *, owner: str | None = None) -> None:
-        """Put `records` in the place of all records of `run`, which are `length`, at once; the keys of those go, too.
+        """Replace all records of `run`, of which there are `length`, and remove their keys, in one step.
 
-        Runs that are nested in it, and forks, stay as they are. Raises what `append` raises.
+        Runs nested in it, and forks, stay as they are. Raises what `append` raises.
         """
         ...
 
     async def delete(self, run: str) -> None:
         """Delete `run`, the runs nested in it (whose ids start with `run` and a slash), and their leases.
 
-        Records that a fork shares stay, for the fork alone, until it is deleted as well.
+        Records that a fork shares are kept for the fork, until it is deleted as well.
         """
         ...
 
     async def runs(self) -> list[str]:
-        """Return the ids of all runs, the one that changed last first."""
+        """Return the ids of all runs, the most recently changed first."""
         ...
 
     async def expire(self, seconds: float) -> int:
-        """Delete the runs that have not changed for `seconds`, and return how many these were.
+        """Delete the runs that have not changed for `seconds`, and return how many were deleted.
 
-        A run and those nested in it stay or go together: they are as old as the one that changed last. A run whose
-        lease is held stays.
+        A run and those nested in it are kept or deleted together, by the one that changed last. A run whose lease is
+        held is kept.
 
         >>> import asyncio
         >>> from suture.stores import MemoryStore
@@ -214,11 +214,11 @@ class Store(Protocol):
         ...
 
     async def acquire(self, run: str, owner: str, seconds: float, *, queue: bool = False) -> bool:
-        """Take the lease of `run` for `seconds`, by the store's clock; return whether it is `owner`'s now.
+        """Take the lease of `run` for `seconds`, by the store's clock; return whether `owner` holds it now.
 
-        It is taken if nobody holds it or waits for it, the time of all who did has run out, or `owner` holds it
-        already. Otherwise, with `queue`, `owner` has a place behind all others, for `seconds`: it is the holder once
-        those before it have given theirs back or their time has run out. To ask again keeps the place.
+        It is taken if nobody holds it or waits for it, if the time of all who did has run out, or if `owner` holds it
+        already. Otherwise, with `queue`, `owner` gets the last place in the queue, for `seconds`, and holds the lease
+        once those before it have released their places or run out of time. Asking again keeps the place.
 
         >>> import asyncio
         >>> from suture.stores import MemoryStore
@@ -229,11 +229,11 @@ class Store(Protocol):
         ...
 
     async def renew(self, run: str, owner: str, seconds: float) -> bool:
-        """Hold a lease, or a place in the queue, for `seconds` from now on; return `False` if it is lost."""
+        """Keep a lease, or a place in the queue, for `seconds` from now on; return `False` if it was lost."""
         ...
 
     async def release(self, run: str, owner: str) -> None:
-        """Give the lease of `run` back, or the place in the queue, if it is `owner`'s."""
+        """Release the lease of `run`, or the place in the queue, if `owner` has it."""
         ...
 
     async def lease(self, run: str) -> Lease | None:
@@ -242,7 +242,7 @@ class Store(Protocol):
 
 
 def check_append(run: str, first: int, records: Sequence[bytes], owner: str | None = None) -> None:
-    """Raise `ConfigError` for what no store takes.
+    """Raise `ConfigError` for arguments that every store refuses.
 
     >>> check_append("run-1", 0, ["text"])
     Traceback (most recent call last):
@@ -262,7 +262,7 @@ def check_append(run: str, first: int, records: Sequence[bytes], owner: str | No
 
 
 def check_text(name: str, text: str) -> None:
-    """Raise `ConfigError` unless `text` is one that a store can keep."""
+    """Raise `ConfigError` unless `text` can be stored."""
     if not isinstance(text, str) or not text:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"{name} is a text that is not empty, not {text!r}")
     if not text.isascii():
@@ -273,7 +273,7 @@ def check_text(name: str, text: str) -> None:
 
 
 def check_lease(run: str, owner: str, seconds: float = 0) -> None:
-    """Raise `ConfigError` for a lease that makes no sense."""
+    """Raise `ConfigError` for a wrong run, owner or time of a lease."""
     check_text("the id of a run", run)
     check_text("the owner of a lease", owner)
     check_seconds("seconds", seconds)
@@ -297,7 +297,7 @@ def check_fork(run: str, position: int, length: int) -> None:
 
 
 def compute_checksum(number: int, record: bytes) -> int:
-    """Return what tells a record from a damaged one, or from another one in its place: a signed 32-bit number.
+    """Return a signed 32-bit checksum of a record and its number, which shows damaged and exchanged records.
 
     >>> compute_checksum(0, b"started"), compute_checksum(1, b"started")
     (882284250, -1830707858)
@@ -336,14 +336,14 @@ def check_seconds(name: str, seconds: float) -> None:
 
 
 def find_stale_runs(changed: Mapping[str, float], limit: float) -> list[str]:
-    """Return the runs whose families have not changed since `limit`; `changed` says when each run last did.
+    """Return the runs that have not changed since `limit`, nor any run nested with them; `changed` has their times.
 
     >>> find_stale_runs({"a": 1.0, "a/b": 9.0, "c": 2.0, "c/d": 1.0, "e/f": 3.0}, 5.0)
     ['c', 'c/d', 'e/f']
     """
     outermost: dict[str, str] = {}
     for run in changed:
-        # A slash in an id of the user's own is no nesting: only a run that is there can have others in it.
+        # A slash in a user's own id does not mean nesting: only a run that exists can have others in it.
         ends = [at for at, letter in enumerate(run) if letter == "/"]
         outermost[run] = next((run[:end] for end in ends if run[:end] in changed), run)
     newest: dict[str, float] = {}
@@ -356,7 +356,7 @@ def find_stale_runs(changed: Mapping[str, float], limit: float) -> list[str]:
 
 
 class Backend(Protocol):
-    """The least that keeps tool output: `write`, plain or async.
+    """The least that can keep tool output: a method `write`, plain or async.
 
     >>> class Folder:
     ...     def __init__(self):
@@ -375,8 +375,8 @@ class Backend(Protocol):
 class FileBackend(Protocol):
     """Keeps files: bytes under a path such as `/run-1/trunc/call_1`.
 
-    A saved file is never overwritten, and a reader sees all of it or none. A leading slash means nothing. What is
-    no path is a `StoreError`, and so is all that goes wrong.
+    A saved file is never overwritten, and a reader sees all of it or nothing. A leading slash has no meaning. A bad
+    path is a `StoreError`, and so is everything else that goes wrong.
 
     >>> import asyncio
     >>> from suture.stores import FileBackend, MemoryBackend
@@ -390,8 +390,8 @@ class FileBackend(Protocol):
     async def write(self, path: str, content: str | bytes) -> None:
         """Write a file; text as UTF-8.
 
-        If it raises, the file is not there. Raises `PathTakenError` where one is, unless that is the same byte for
-        byte: so a write may be tried again.
+        If it raises, the file was not written. Raises `PathTakenError` if the path has a file with other bytes; with
+        the same bytes it does nothing, so a write may be tried again.
 
         >>> import asyncio
         >>> from suture.stores import MemoryBackend
@@ -407,8 +407,8 @@ class FileBackend(Protocol):
     async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
         r"""Write a file piece by piece, holding little of it in memory; return how many bytes it has.
 
-        If it raises, also because `chunks` does or because it was cancelled, nothing is there. `chunks` is closed
-        in any case. Raises `PathTakenError` where a file is, whatever is in it.
+        If it raises, even because `chunks` does or because it was cancelled, nothing was written. `chunks` is closed
+        in any case. Raises `PathTakenError` if the path has a file, whatever is in it.
 
         >>> import asyncio, tempfile
         >>> from suture.stores import LocalBackend
@@ -442,7 +442,7 @@ class FileBackend(Protocol):
         ...
 
     async def delete(self, path: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file, if it exists."""
         ...
 
     async def paths(self, prefix: str = "") -> list[str]:
@@ -450,9 +450,9 @@ class FileBackend(Protocol):
         ...
 
     async def expire(self, seconds: float) -> int:
-        """Delete the files that were written `seconds` ago or earlier, and return how many these were.
+        """Delete the files that were written `seconds` ago or earlier, and return how many were deleted.
 
-        What a process that was killed has left unfinished goes, too, after a day.
+        Unfinished files of killed processes are deleted, too, after a day.
 
         >>> import asyncio
         >>> from suture.stores import MemoryBackend

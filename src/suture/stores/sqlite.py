@@ -17,8 +17,8 @@ _OWN: Final = "key BETWEEN id << 32 AND id << 32 | 4294967295"
 _RUN: Final = f"""
     SELECT id, coalesce((SELECT max(key) FROM records WHERE {_OWN}) - (id << 32) + 1, base) FROM runs WHERE run = :run
 """
-# Nothing is inserted where the record before is missing, where the record is there already, and where somebody else
-# holds the lease.
+# Nothing is inserted if the record before is missing, if the record exists already, or if another owner holds the
+# lease.
 _INSERT_ONE: Final = f"""
     INSERT OR IGNORE INTO records SELECT id << 32 | :first, :now, :checksum, :body FROM runs
     WHERE run = :run AND EXISTS (SELECT 1 FROM records WHERE key = (id << 32 | :first) - 1) AND {MAY_WRITE}
@@ -62,7 +62,7 @@ class _Journals(Tables, SQLTables):
     def append(self, run: str, first: int, records: Sequence[bytes], owner: str | None) -> None:
         self.size = sum(map(len, records))
         if first and len(records) == 1:
-            # One statement is its own transaction. If it does nothing, the reason is found out below.
+            # One statement is its own transaction. If it inserts nothing, the code below finds out why.
             (body,) = records
             asked = {"run": run, "first": first, "owner": owner, "body": body}
             if self.execute(_INSERT_ONE, checksum=protocols.compute_checksum(first, body), **asked) == 1:
@@ -89,7 +89,7 @@ class _Journals(Tables, SQLTables):
         return self._find(run)[1]
 
     def load(self, run: str, first: int) -> list[bytes]:
-        self._connection.execute("BEGIN")  # so that all is read at one moment
+        self._connection.execute("BEGIN")  # all reads below see the same moment
         records: list[bytes] = []
         for number, low, high in reversed(self._segments(run, first)):
             start = first + len(records)
@@ -123,14 +123,14 @@ def _compose(statement: str) -> str:
 
 
 class SQLiteStore(SQLiteFile, Journals):
-    """A store in a SQLite file. Records outlive the process, also one that is killed.
+    """A store in a SQLite file. Records survive the process, even if it is killed.
 
-    The file is opened at the first use, and made if it is not there, readable by the user alone. It may be
-    shared by tasks, event loops and threads, and by processes on one machine; not over a network file system.
-    A process that is forked must not have used it before. With `synchronous` at "full" records also outlive a
-    loss of power, and each append waits for the disk, in a thread. An append waits for other processes for up
-    to `busy_timeout` seconds, while the event loop goes on. `clock` gives the seconds by which runs expire and
-    leases run out; it is the machine's, so that all its processes agree.
+    The file is opened at the first use, and created if it does not exist, readable by the user alone. Tasks, event
+    loops, threads and processes on one machine may share it; it must not be on a network file system. Do not use it
+    before a fork. With `synchronous` at "full" records also survive a loss of power, and each append waits for the
+    disk, in a thread. An append waits for other processes for up to `busy_timeout` seconds, while the event loop
+    goes on. `clock` returns the seconds by which runs expire and leases run out; by default it is the machine's
+    clock, on which all its processes agree.
 
     >>> import asyncio, tempfile
     >>> from suture.stores import SQLiteStore
@@ -155,7 +155,7 @@ class SQLiteStore(SQLiteFile, Journals):
 
 _PART: Final = 1 << 18
 _ALL: Final = "SELECT path FROM files WHERE path IS NOT NULL"
-# In the order of SQLite, which is that of the bytes, "0" is what comes right after "/".
+# In SQLite's order, which is that of the bytes, "0" comes right after "/".
 _WITHIN: Final = "SELECT path FROM files WHERE path = :prefix OR path >= :low AND path < :high"
 _PARTS: Final = "SELECT body FROM parts WHERE key BETWEEN ? AND ? ORDER BY key"
 _GROW: Final = "UPDATE files SET size = size + ?, written = ?, path = ? WHERE id = ? AND path IS NULL"
@@ -164,7 +164,7 @@ _STALE: Final = "SELECT id, path FROM files WHERE written <= CASE WHEN path IS N
 
 
 class _Files(Tables):
-    """The files of tool output in a file."""
+    """The files of tool output in a SQLite file."""
 
     def find(self, name: str) -> Upload:
         for number, size in self._connection.execute("SELECT id, size FROM files WHERE path = ?", (name,)).fetchall():
@@ -235,10 +235,10 @@ class _Files(Tables):
 class SQLiteBackend(SQLiteFile, Files):
     """A backend in a SQLite file of its own. It cannot be the file of a `SQLiteStore`.
 
-    The file is opened at the first use, and made if it is not there, readable by the user alone. It may be shared
-    by tasks, event loops and threads, and by processes on one machine; not over a network file system. A process
-    that is forked must not have used it before. With `synchronous` at "full" what was written also outlives a loss
-    of power. A write waits for other processes for up to `busy_timeout` seconds, while the event loop goes on.
+    The file is opened at the first use, and created if it does not exist, readable by the user alone. Tasks, event
+    loops, threads and processes on one machine may share it; it must not be on a network file system. Do not use it
+    before a fork. With `synchronous` at "full" written files also survive a loss of power. A write waits for other
+    processes for up to `busy_timeout` seconds, while the event loop goes on.
 
     >>> import asyncio, tempfile
     >>> from suture.stores import SQLiteBackend

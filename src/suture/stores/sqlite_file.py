@@ -1,7 +1,7 @@
-"""The file behind `SQLiteStore` and `SQLiteBackend`: opened with care, used under a lock, its errors put into words.
+"""The file behind `SQLiteStore` and `SQLiteBackend`: opens it with care, uses it under a lock, and explains its errors.
 
-The key of a record, or of a part of a file, is the number of its run or file in the upper half of 64 bits and its
-own in the lower. So to add one touches one b-tree, whose inner pages hold nothing but keys, however large they are.
+The key of a record, or of a part of a file, has the number of its run or file in the upper half of its 64 bits and its
+own number in the lower. So adding one touches a single b-tree, whose inner pages hold only keys.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ from suture.stores.uploads import run_whole
 T = TypeVar("T")
 
 _Way: TypeAlias = Literal["here", "thread", "whole"]
-"""How a piece of work is done."""
+"""Where work is done: in the event loop, in a thread, or in a thread to its end even if the caller is cancelled."""
 
 _PAGE: Final = 4096
-"""How many bytes a page of the file has, which is the least that changes."""
+"""The bytes of a page, the smallest unit that changes in the file."""
 
 _PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.015, 0.025)
 
 
 class Kind(NamedTuple):
-    """A kind of file: who owns it, what does the same in memory, its id and version, its tables, what damage is."""
+    """A kind of file: its class, the class for memory, its id and version, its tables, and its error for damage."""
 
     owner: str
     in_memory: str
@@ -46,7 +46,7 @@ class Kind(NamedTuple):
     damage: type[StoreError]
 
 
-# A run without a name was deleted, but forks share records of it. `changed` is when a fork was made.
+# A run without a name was deleted, but forks share its records. `changed` is the time at which a fork was made.
 _JOURNALS: Final = """
     CREATE TABLE runs (id INTEGER PRIMARY KEY, run TEXT UNIQUE, parent INTEGER, base INTEGER DEFAULT 0, changed REAL);
     CREATE INDEX forks ON runs (parent) WHERE parent IS NOT NULL;
@@ -54,7 +54,7 @@ _JOURNALS: Final = """
     CREATE TABLE claims (run INTEGER, name TEXT, number INTEGER, PRIMARY KEY (run, name)) WITHOUT ROWID;
     CREATE TABLE leases (run TEXT, place INTEGER, owner TEXT, until REAL, PRIMARY KEY (run, place)) WITHOUT ROWID
 """
-# A file without a path is not finished. No number is given twice, so a reader has its file or none.
+# A file without a path is not finished. No number is used twice, so a reader has its own file or none.
 _FILES: Final = """
     CREATE TABLE files (id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, size INTEGER, written REAL);
     CREATE TABLE parts (key INTEGER PRIMARY KEY, body BLOB NOT NULL)
@@ -78,30 +78,30 @@ _REASONS: Final = {
 _DAMAGE: Final = {
     sqlite3.SQLITE_CORRUPT: "the file is damaged; move it away, or bring back a copy",
     sqlite3.SQLITE_NOTADB: "the file is not a SQLite database",
-    # The statements are right, so this is a table that is not there, or a text that is none.
+    # The statements are right, so a table is missing, or a text is not valid.
     sqlite3.SQLITE_ERROR: "the file is damaged; move it away, or bring back a copy",
 }
 
-# Files that are open here, as (device, inode, process). Guarded by the lock, which also keeps two stores from
-# making the same file at once: to close a file that another connection has open would drop its locks.
+# Files that are open here, as (device, inode, process). The lock guards them, and keeps two stores from making the
+# same file at once: closing a file that another connection has open would drop that one's locks.
 _opening: Final = Lock()
 _open_files: Final[list[tuple[int, int, int]]] = []
 
 
 class _Busy(Exception):
-    """Another process holds the lock of the file; nothing was done."""
+    """Another process holds the lock of the file; nothing was changed."""
 
 
 class _Occupied(Exception):
-    """Another thread uses the database; nothing was done."""
+    """Another thread is using the connection; nothing was changed."""
 
 
 class SQLiteFile:
-    """A SQLite file of a certain kind: one connection, opened at the first use; one piece of work at a time."""
+    """A SQLite file of one kind, with one connection that is opened at the first use and does one thing at a time."""
 
     _kind: ClassVar[Kind]
     _tables: ClassVar[type["Tables"]]
-    """What work is done on."""
+    """The class of the tables on which work is done."""
 
     def __init__(
         self,
@@ -130,9 +130,9 @@ class SQLiteFile:
         self._finalizer: weakref.finalize[..., SQLiteFile] | None = None
 
     def close(self) -> None:
-        """Close the file. It cannot be used any more; closing it again does nothing."""
+        """Close the file. It cannot be used after that; closing it again does nothing."""
         if self._connection is not None and self._file[2] != os.getpid():
-            # Only inherited, and so may the lock be.
+            # A forked process has only inherited the connection, perhaps with the lock held.
             self._closed, self._connection = True, None
             return
         with self._lock:
@@ -151,7 +151,7 @@ class SQLiteFile:
         return f"{type(self).__name__}({self.path!r})"
 
     async def _perform(self, way: _Way, work: Callable[[Any], T], undone: str) -> T:
-        """Do `work` the given way; again while another thread or, up to the timeout, another process is at it."""
+        """Do `work`, and repeat it while another thread or, up to the timeout, another process is using the file."""
         attempt, deadline, grown = 0, 0.0, 0
 
         def do(connection: Connection) -> T:
@@ -177,7 +177,7 @@ class SQLiteFile:
                 self._log += grown
                 if self._log > _LONGEST_LOG:
                     self._log = 0
-                    # Nobody waits for it: what is in the log is safe. Without a thread to be had, the next one will do.
+                    # Nobody waits for this, since the log is safe. If no thread can be started, a later write tries.
                     with suppress(RuntimeError):
                         Thread(target=self._checkpoint, name="suture-checkpoint").start()
                 return result
@@ -185,7 +185,7 @@ class SQLiteFile:
             attempt += 1
 
     async def _run(self, way: _Way, work: Callable[[Connection], T], undone: str) -> T:
-        """Do `work` right here, or in a thread; "whole" is to its end, also if this task is cancelled meanwhile."""
+        """Do `work` here or in a thread; "whole" goes on to its end even if this task is cancelled."""
         if way == "here":
             if self._connection is None:
                 await self._run("thread", lambda _: None, undone)
@@ -193,9 +193,9 @@ class SQLiteFile:
         return await (run_whole if way == "whole" else run_in_thread)(partial(self._use, work, undone, wait=True))
 
     def _use(self, work: Callable[[Connection], T], undone: str, *, wait: bool) -> T:
-        """Do `work` on the connection; what it began but did not commit is undone.
+        """Do `work` on the connection, and roll back what it did not commit.
 
-        Raises `_Busy` or, unless it is to `wait`, `_Occupied`. `undone` says what has not been done, for an error.
+        Raises `_Busy` or, unless it may `wait`, `_Occupied`. `undone` says in an error what was not done.
         """
         if self._connection is not None and self._file[2] != os.getpid():
             raise StoreError(f"{self.path}: {undone}: {_FORKED}")
@@ -206,7 +206,7 @@ class SQLiteFile:
             if connection is None:
                 connection = self._open()
             elif _identify(self.path) != self._file[:2]:
-                # SQLite would go on with a file that has no name any more, and all would be gone in the end.
+                # SQLite would go on writing to a file without a name, and everything would be lost in the end.
                 raise StoreError(f"{self.path}: {undone}: the file was moved or deleted while it was open")
             return work(connection)
         except DamagedJournalError as error:
@@ -216,7 +216,7 @@ class SQLiteFile:
         except (TypeError, ValueError) as error:
             if isinstance(error, SutureError):
                 raise
-            # What came out of the file is not of the type that went into it.
+            # A value in the file does not have the type that was written.
             raise self._kind.damage(f"{self.path}: {undone}: {_DAMAGE[sqlite3.SQLITE_CORRUPT]}") from error
         finally:
             if connection is not None and connection.in_transaction:
@@ -236,29 +236,29 @@ class SQLiteFile:
                 connection.close()
                 raise
             _open_files.append(file)
-        self._finalizer = weakref.finalize(self, _shut, connection, file)
+        self._finalizer = weakref.finalize(self, _close, connection, file)
         with suppress(OSError):
-            # Processes that were killed may have left a long one.
+            # Killed processes may have left a long one.
             self._log = Path(f"{self.path}-wal").stat().st_size
         self._file = file
         self._connection = connection
         return connection
 
     def _checkpoint(self) -> None:
-        """Work the log, which has become long, into the file."""
-        # Keeps other writers out if it can: next to some that never pause, the log would grow for ever.
+        """Move the log, which has become long, into the file."""
+        # RESTART keeps other writers out: beside some that never pause, the log would grow for ever.
         with self._lock, suppress(sqlite3.Error):
             if self._connection is not None:
                 self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
 
 
 class Tables:
-    """The tables of a file, through its connection; what was begun and not committed is undone by the caller."""
+    """The tables of a file, through its connection; the caller rolls back what was not committed."""
 
     def __init__(self, connection: Connection, now: float) -> None:
         self._connection, self._now = connection, now
         self.size = 0
-        """The bytes that were written, beside those of keys."""
+        """How many bytes were written, without the keys."""
 
 
 _FORKED = (
@@ -275,12 +275,12 @@ def _identify(path: str) -> tuple[int, int] | None:
 
 
 def _prepare(path: str) -> tuple[int, int, int]:
-    """Make the file and its directory if need be, private to the user; return what identifies it."""
+    """Make the file and its directory if necessary, private to the user; return the identity of the file."""
     try:
         info = os.lstat(path)
     except FileNotFoundError:
         make_directory(Path(path).parent)
-        # Not through SQLite, which would let others read it until it was told otherwise.
+        # SQLite would create a file that others can read.
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         info = os.lstat(path)
@@ -298,8 +298,8 @@ def _prepare(path: str) -> tuple[int, int, int]:
 
 
 def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: str) -> None:
-    # Nothing is written before the file is known to be ours. All that tells is read at one moment: another process
-    # may be making the file just now.
+    # Nothing is written before the file is known to be ours. The transaction reads everything at one moment, because
+    # another process may be making the file just now.
     connection.execute("BEGIN")
     is_new = _is_new(connection, path, kind)
     connection.execute("COMMIT")
@@ -315,13 +315,13 @@ def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: 
     if mode != "wal":
         raise StoreError(f"{path}: SQLite cannot keep a write-ahead log here (it says {mode!r}); use a local disk")
     connection.execute(f"PRAGMA synchronous = {synchronous}")
-    # A checkpoint waits for the disk, so it is asked for where that holds nobody up.
+    # A checkpoint waits for the disk, so `_checkpoint` does it in a thread.
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute(f"PRAGMA journal_size_limit = {2 * _LONGEST_LOG}")
 
 
 def _is_new(connection: sqlite3.Connection, path: str, kind: Kind) -> bool:
-    """Return whether nothing is in a file yet; raise `StoreError` if what is in it is not ours."""
+    """Return whether a file is still empty; raise `StoreError` if its content is not ours."""
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
     if application == kind.application_id:
         if version != kind.version:
@@ -342,8 +342,8 @@ def _pragma(connection: sqlite3.Connection, text: str) -> Any:
     return connection.execute(f"PRAGMA {text}").fetchall()[0][0]
 
 
-def _shut(connection: sqlite3.Connection, file: tuple[int, int, int]) -> None:
-    # A child process has only inherited the connection: closing it there would be the parent's loss.
+def _close(connection: sqlite3.Connection, file: tuple[int, int, int]) -> None:
+    # A forked process has only inherited the connection; closing it there would damage the parent's.
     if os.getpid() == file[2]:
         _open_files.remove(file)
         with suppress(sqlite3.Error):

@@ -1,4 +1,4 @@
-"""What all backends do alike: check paths, encode, write block by block, whole or not at all; and one in memory."""
+"""Code that all backends share (checked paths, encoding, atomic writes in blocks), and a backend in memory."""
 
 import asyncio
 import time
@@ -17,10 +17,10 @@ from suture.stores.protocols import FileBackend, PathNotFoundError, PathTakenErr
 T = TypeVar("T")
 
 BLOCK: Final = 1 << 20
-"""How many bytes a backend reads at once, at most."""
+"""The most bytes that a backend reads at once."""
 
 DAY: Final = 86_400
-"""For how many seconds an unfinished file is left alone, where nobody can tell whether its writer is alive."""
+"""How many seconds an unfinished file is left alone, since nobody can tell whether its writer is alive."""
 
 _SLICE: Final = 1 << 18
 _LONGEST_PATH: Final = 1000
@@ -33,12 +33,12 @@ async def run_whole(work: Callable[[], T]) -> T:
     >>> asyncio.run(run_whole(lambda: 6 * 7))
     42
     """
-    # No task of its own: one that is left over when the event loop ends would be cancelled with the others.
+    # This makes no task, because the event loop would cancel one that is left over when it ends.
     return await wait_to_the_end(asyncio.get_running_loop().run_in_executor(None, work))
 
 
 class Upload:
-    """A file that is being written: its name, how many blocks and bytes of it are, and where it is meanwhile."""
+    """A file that is being written: its name, how many blocks and bytes were written, and its temporary place."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -47,15 +47,16 @@ class Upload:
 
 
 class Files(FileBackend, ABC):
-    """A backend: checks what it is given, and has it done on its shelf; see `FileBackend` for what is promised.
+    """A backend that checks its arguments and does the work on its shelf; see `FileBackend` for the guarantees.
 
     A shelf works synchronously, on checked paths without their leading slash:
 
     - `find(name)` returns a file, which has a `size`, and `get(file, start, end)` some of its bytes, at most `BLOCK`;
       both raise `PathNotFoundError`.
-    - `names(prefix)`, `delete(name)` and `expire(seconds)` do what their namesakes do, also with unfinished files.
-    - `add(upload, block)` writes a block of full size, which nobody sees yet; nothing is made before the first one.
-    - `commit(upload, block)` writes the last block, which is shorter, and gives the file its path, or raises.
+    - `names(prefix)`, `delete(name)` and `expire(seconds)` do what their namesakes do; `expire` deletes unfinished
+      files, too.
+    - `add(upload, block)` writes a full block, which nobody sees yet; nothing exists before the first one.
+    - `commit(upload, block)` writes the last, shorter block and gives the file its path, or raises.
     - `abort(upload)` removes what was written.
     """
 
@@ -63,12 +64,12 @@ class Files(FileBackend, ABC):
 
     @abstractmethod
     async def _do(self, work: Callable[[Any], T], path: str, action: str) -> T:
-        """Do `work` on the shelf; an error says that the file was not `action`. A write goes on to its end."""
+        """Do `work` on the shelf; an error says that the file was not `action`. A cancelled write still finishes."""
 
     async def write(self, path: str, content: str | bytes) -> None:
         body = content if isinstance(content, str) else encode_content(content)
         try:
-            # To write a small file finds out by itself whether the path is taken.
+            # For a small file, writing it tells soon enough that the path is taken.
             await self._send(path, _slices(body), look=len(body) >= self._block)
         except PathTakenError:
             if not await self._holds(path, encode_content(body)):
@@ -112,7 +113,7 @@ class Files(FileBackend, ABC):
         return await self._do(lambda shelf: shelf.expire(seconds), "", "expired")
 
     async def _send(self, path: str, chunks: AsyncIterable[bytes], *, look: bool) -> int:
-        """Write a stream block by block; if it may `look`, see first whether the path is free."""
+        """Write a stream block by block; with `look`, check first whether the path is free."""
         stream: Any = chunks
         if not hasattr(stream, "__aiter__"):
             raise ConfigError(f"what is to be written is an async iterable of bytes, not {type(stream).__name__}")
@@ -176,7 +177,7 @@ def _check_free(shelf: Any, name: str) -> None:
 
 
 def label(path: str) -> str:
-    """Return what an error calls a file, or all of them.
+    """Return the name of a file in an error; without a path, all files are meant.
 
     >>> label("/run-1/a"), label("")
     ("'/run-1/a'", 'what is in it')
@@ -185,7 +186,7 @@ def label(path: str) -> str:
 
 
 async def _slices(content: str | bytes) -> AsyncGenerator[bytes, None]:
-    """Yield content as bytes, so that a text is never in memory a second time as a whole."""
+    """Yield content as bytes, in slices, so that a text is never in memory twice as a whole."""
     if isinstance(content, str):
         for start in range(0, len(content), _SLICE):
             yield encode_text(content[start : start + _SLICE])
@@ -194,9 +195,9 @@ async def _slices(content: str | bytes) -> AsyncGenerator[bytes, None]:
 
 
 def encode_text(text: str) -> bytes:
-    r"""Return a text as a backend keeps it: UTF-8, in which a lone surrogate has its own three bytes.
+    r"""Encode a text as a backend keeps it: UTF-8, with three bytes for a lone surrogate.
 
-    So different texts are always different bytes.
+    Different texts always become different bytes.
 
     >>> encode_text("höher"), encode_text("\ud800")
     (b'h\xc3\xb6her', b'\xed\xa0\x80')
@@ -241,7 +242,7 @@ def check_path(path: str) -> str:
 
 
 def check_prefix(prefix: str) -> str:
-    """Return what paths are to begin with, without slashes around it, or raise `StoreError`.
+    """Return a prefix of paths without slashes around it, or raise `StoreError`.
 
     >>> check_prefix("/run-1/"), check_prefix("/"), check_prefix("")
     ('run-1', '', '')
@@ -273,7 +274,7 @@ def check_range(start: int, stop: int | None) -> None:
 
 
 def _find_fault(segment: str) -> str:
-    """Return what keeps a text from being a segment of a path, if anything does."""
+    """Return why a text cannot be a segment of a path, or an empty text if it can."""
     if segment in ("", ".", ".."):
         return f"a segment is {segment!r}" if segment else "a segment is empty"
     if "\\" in segment:
@@ -302,9 +303,9 @@ class _File(NamedTuple):
 
 
 class MemoryBackend(Files):
-    """A backend in memory: nothing is left of it when the process ends.
+    """A backend in memory, which ends with the process.
 
-    It can be shared by tasks, event loops and threads.
+    Tasks, event loops and threads can share it.
 
     >>> import asyncio
     >>> from suture.stores import MemoryBackend
@@ -319,14 +320,14 @@ class MemoryBackend(Files):
         self._shelf = _Shelf(clock)
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a file; text as UTF-8. What is at hand needs no blocks."""
+        """Write a file; text as UTF-8. In memory it needs no blocks."""
         name, file = check_path(path), _File(encode_content(content), self._shelf.clock())
         with self._lock:
             if self._shelf.files.setdefault(name, file).content != file.content:
                 raise PathTakenError(path)
 
     def fill(self, path: str, content: str | bytes) -> None:
-        """Put a file there that was written before."""
+        """Store a file that was written before, replacing any other."""
         self._shelf.files[check_path(path)] = _File(encode_content(content), self._shelf.clock())
 
     def __repr__(self) -> str:
@@ -341,7 +342,7 @@ class MemoryBackend(Files):
 
 
 class _Shelf:
-    """Files in memory by their names, for whoever has the lock."""
+    """Files in memory by their names; the caller holds the lock."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock

@@ -1,4 +1,4 @@
-"""What helps to test agents and their parts."""
+"""A scripted model for testing agents, and contracts for testing stores and backends."""
 
 from suture.testing._scripted import ScriptedModel
 from suture.testing.backend_contract import BackendContract

@@ -1,4 +1,4 @@
-"""`ScriptedModel`: a model that says what it was told to say, and remembers what it was sent."""
+"""`ScriptedModel`: a model that gives prepared replies and records its requests."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypedDict, Unpack, overload
@@ -28,19 +28,19 @@ class _Choices(TypedDict, total=False):
 
 
 class ScriptedModel(Generic[M]):
-    """A model for tests and demonstrations: no key, no network, no chance.
+    """A model for tests and demonstrations that needs no key and no network, and is deterministic.
 
     Args:
         replies: one for each request: a message of the wire, a text, an exception to raise, or a function of the
             request's messages that gives one of these (sync or async). A function in place of the list answers
             every request.
-        wire: which messages it speaks.
-        profile: whose rules hold for what it is sent; the wire's own provider if not given.
-        chunk_size: stream texts and arguments in pieces of this many characters; not given, replies come whole.
+        wire: the wire of its messages.
+        profile: the profile for its requests; by default that of the wire's own provider.
+        chunk_size: stream texts and arguments in pieces of this many characters; by default replies come whole.
         cut_after: break the stream off after this many pieces; needs `chunk_size`.
-        error: what it breaks off with; a `ConnectionError` by default.
+        error: the error to break it off with; by default a `ConnectionError`.
 
-    What it was sent is in `requests`.
+    `requests` holds the requests it received.
 
     >>> from suture import ChatModelAgent
     >>> model = ScriptedModel(["hello"])
@@ -96,7 +96,7 @@ class ScriptedModel(Generic[M]):
         self.requests: list[ModelRequest[M]] = []
 
     async def stream(self, request: ModelRequest[M], /) -> AsyncIterator[Delta | M]:
-        """Give the next reply."""
+        """Yield the next reply."""
         number = len(self.requests)
         self.requests.append(request)
         message: Any = self.replies
@@ -126,7 +126,7 @@ class ScriptedModel(Generic[M]):
 
 
 def _cut(deltas: Sequence[Delta], size: int) -> Iterator[Delta]:
-    """Yield deltas whose texts, thoughts and arguments have at most so many characters."""
+    """Split deltas so that their texts, thoughts and arguments have at most `size` characters."""
     for delta in deltas:
         field = next((name for name in ("text", "reasoning", "arguments") if getattr(delta, name)), "")
         text: str = getattr(delta, field) if field else ""

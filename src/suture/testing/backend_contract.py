@@ -18,7 +18,7 @@ from suture.testing.checks import Step, cancel_after, refused, run_with, same, w
 MEBIBYTE = 1 << 20
 WALKS, STEPS = 8, 25
 PATHS = ("/a/b", "/a/c/d", "/a/c!", "/a/c0", "/a.b/c", "/ab", "/é")
-"""None of them is above another, which a file system cannot have."""
+"""None is a directory of another, which a file system could not store."""
 NEAR = ("/a", "/a/c", "/a/b/c", "/a/b/c/d", "/A0", "/never/a")
 SIZES = (0, 1, 86, 5000, 262_144, MEBIBYTE, 2 * MEBIBYTE, 4 * MEBIBYTE, 9 * MEBIBYTE + 7)
 
@@ -30,7 +30,7 @@ NONSENSE: Sequence[tuple[Any, ...]] = (
     ("read", ("/a", -1), ("/a", 0, -1), ("/a", "0"), ("/a", 0, 1.5)),
     ("expire", (-1,), (float("nan"),)),
 )
-"""Methods, and arguments that none of them takes."""
+"""Methods, and arguments that they refuse."""
 ODD_PATHS = (
     *("/ä b", "/日本/😀", "/'; DROP TABLE files; --", "/%/_/%2e%2e/%2F", "/...", "/.hidden/..x", "/-rf", "/~/$HOME"),
     *("/a:b|c?d*e<f>\"g'", "/#/&/+/=", "/e\u0301/é", "/ x / y ", "/[a]/{b}/^`!@,;", "/\u200b\u2028\ufeff", "/CON/nul"),
@@ -53,9 +53,9 @@ NO_PATHS: Mapping[str, Sequence[Any]] = {
 
 
 class BackendContract(ABC):
-    """The tests of a backend. Inherit, say how a backend is made, and let pytest or unittest find the tests.
+    """The tests of a backend. Inherit, define `make_backend`, and let pytest or unittest find the tests.
 
-    `make_backend` gives a new, empty backend each time it is called. `make_another` gives a second one that has the
+    `make_backend` returns a new, empty backend each time it is called. `make_another` returns a second one with the
     same files; without it the tests of two writers use one backend.
 
     >>> from suture.stores import MemoryBackend
@@ -76,7 +76,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_it_does_what_a_memory_backend_does(self, backend: FileBackend) -> None:
-        """Whatever is written, streamed, read, deleted, listed and expired, step by step; also through two backends."""
+        """Random writes, streams, reads, deletions, listings and expiries give the same, even through two backends."""
         another = self.make_another(backend)
         for number in range(WALKS):
             await walk((backend, another), MemoryBackend(), _choose_steps(Random(number)))  # noqa: S311 - no secret
@@ -92,7 +92,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_any_other_text_is_a_path(self, backend: FileBackend) -> None:
-        """Whatever it means to a shell, a database, a URL or another system; of 1,000 characters, and 200 a segment."""
+        """Whatever it means to a shell, a database, a URL or another system; up to 1,000 characters, 200 a segment."""
         long = ["/" + "/".join("abcde"[at] * 199 for at in range(5)) + "f", "/" + "é" * 100 + "/x"]
         for path in (*ODD_PATHS, *long):
             await backend.write(path, path)
@@ -101,16 +101,16 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_what_cannot_be_a_path_is_refused(self, backend: FileBackend) -> None:
-        """Every method says which and why, in few visible letters, and nothing happens."""
+        """Every method names the path and the reason, in a short printable text, and nothing happens."""
         for reason, path in [(reason, path) for reason, paths in NO_PATHS.items() for path in paths]:
             source = Source([b"x"])
             calls: list[Any] = [("write", "x"), ("write_stream", source), ("size",), ("delete",), ("read",), ("paths",)]
             for method, *rest in calls[: -1 if "empty" in reason else None]:  # as a prefix it is everything
                 call = getattr(backend, method)(path, *rest)
                 error = await refused(anext(call) if method == "read" else call, StoreError)
-                told = str(error)
-                same((error.__class__, reason in told), (StoreError, True))
-                same((told.isprintable(), len(told) < 300), (True, True))
+                text = str(error)
+                same((error.__class__, reason in text), (StoreError, True))
+                same((text.isprintable(), len(text) < 300), (True, True))
             same((source.given, source.closed), (0, 1))
         same(await backend.paths(), [])
 
@@ -145,7 +145,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_of_writers_of_one_path_one_wins(self, backend: FileBackend) -> None:
-        """Also if they use two backends. The others are told, and nothing of theirs is there."""
+        """Even if they use two backends. The others get an error, and nothing of theirs is stored."""
         another = self.make_another(backend)
         for path, size in (("/small", 10), ("/large", 5 * MEBIBYTE)):
             contents = [bytes([number]) * size for number in range(6)]
@@ -166,7 +166,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_tasks_may_write_the_same_at_once(self, backend: FileBackend) -> None:
-        """That is one write, tried again."""
+        """That counts as one write that was tried again."""
         another = self.make_another(backend)
         for path, content in (("/small", b"x"), ("/large", sample(5 * MEBIBYTE))):
             await asyncio.gather(*(one.write(path, content) for one in (backend, another)))
@@ -186,7 +186,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_a_cancelled_write_is_whole_or_raises(self, backend: FileBackend) -> None:
-        """Whoever sees it raise can rely on nothing being there, and may try again in any case."""
+        """If it raises, nothing is stored; it may be tried again in any case."""
         for turns in range(8):
             path, content = f"/{turns}", sample(2 * MEBIBYTE)
             returned = await cancel_after(turns, backend.write(path, content))
@@ -196,7 +196,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_what_makes_no_sense_is_refused(self, backend: FileBackend) -> None:
-        """A wrong argument is the caller's fault, and says so; a stream of anything but bytes leaves nothing."""
+        """A wrong argument is a `ConfigError`; a stream of anything but bytes leaves nothing."""
         wrong: list[Any] = [["text"], [b"bytes", bytearray(b"more")], [sample(5 * MEBIBYTE), None]]
         for source in map(Source, wrong):
             await refused(backend.write_stream("a", source), ConfigError)
@@ -240,7 +240,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_a_stream_that_never_waits_can_be_cancelled(self, backend: FileBackend) -> None:
-        """A source that has always more at hand does not keep the cancellation out."""
+        """A source that never runs dry does not block the cancellation."""
         source = Source([sample(MEBIBYTE)] * 100)
         task = asyncio.ensure_future(backend.write_stream("a/b", source))
         await source.begun.wait()
@@ -251,7 +251,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_a_path_that_is_taken_while_a_stream_goes_on_stays_as_it_is(self, backend: FileBackend) -> None:
-        """The stream is refused in the end, and any other at once; its source is closed."""
+        """The stream is refused in the end, and a later one at once; its source is closed."""
         for path, size in (("small", 10), ("large", 9 * MEBIBYTE)):
 
             async def pieces(path: str, size: int) -> AsyncGenerator[bytes, None]:
@@ -266,7 +266,7 @@ class BackendContract(ABC):
 
     @with_backend
     async def test_what_is_read_is_one_file_even_if_it_is_replaced_meanwhile(self, backend: FileBackend) -> None:
-        """The rest of the old one comes, or an error; never something of the new one."""
+        """The rest of the old file comes, or an error; never bytes of the new one."""
         for path, size in (("/small", 3 * MEBIBYTE // 2), ("/large", 9 * MEBIBYTE)):
             old, new, read = sample(size), bytes(size), b""
             await backend.write(path, old)
@@ -285,7 +285,7 @@ class BackendContract(ABC):
 
 
 async def _choose_steps(chance: Random) -> AsyncIterator[Step]:
-    """Yield steps by chance; in the end all is looked at, and expires."""
+    """Yield random steps; at the end everything is read, and expires."""
     for _ in range(STEPS):
         path, size = chance.choice(PATHS)[chance.randint(0, 1) :], chance.choice(SIZES)
         content = sample(size + 1)[chance.choice((0, 0, 1)) :][:size]
@@ -313,7 +313,7 @@ async def _choose_steps(chance: Random) -> AsyncIterator[Step]:
 
 
 class Source:
-    """A stream that knows how much was taken from it, and how often it was closed."""
+    """A stream that counts how many pieces were taken, and how often it was closed."""
 
     def __init__(self, pieces: Sequence[bytes], *, error: Exception | None = None, waits: bool = False) -> None:
         self._pieces, self._waits, self.error = pieces, waits, error
@@ -338,18 +338,18 @@ class Source:
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Count."""
+        """Count the call."""
         self.closed += 1
 
 
 @cache
 def sample(size: int) -> bytes:
-    """Return so many bytes, in which no two pieces are alike where somebody might cut."""
+    """Return `size` bytes that differ between blocks, so that exchanged blocks are noticed."""
     return (bytes(range(251)) * (size // 251 + 1))[:size]
 
 
 async def read_all(backend: FileBackend, path: str, start: int = 0, stop: int | None = None) -> bytes:
-    """Return all that a backend reads."""
+    """Return the bytes that a backend reads, in one piece."""
     read = bytearray()
     async with closing(backend.read(path, start, stop)) as pieces:
         async for piece in pieces:

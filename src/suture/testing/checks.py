@@ -1,4 +1,4 @@
-"""What the contracts check with. Not `assert`: outside of test files pytest does not say what was compared."""
+"""The checks of the contracts. They are functions, because outside of test files pytest does not explain `assert`."""
 
 import asyncio
 import reprlib
@@ -18,13 +18,13 @@ class Step(NamedTuple):
     options: Mapping[str, Any] = {}
 
     async def take(self, thing: Any) -> Any:
-        """Return what comes of it: a value, or what an error says to a program."""
+        """Return the result of the call: a value, or the type and the attributes of its error."""
         try:
-            given = [each() if callable(each) else each for each in self.arguments]  # a stream is made anew
+            given = [each() if callable(each) else each for each in self.arguments]  # each call needs a new stream
             found = getattr(thing, self.name)(*given, **self.options)
             if not hasattr(found, "__aiter__"):
                 found = await found
-            else:  # a file is read in pieces of a mebibyte at most, none of them empty
+            else:  # pieces of a file have at most a mebibyte, and none is empty
                 async with closing(found) as read:
                     pieces = [piece async for piece in read]
                 same([len(piece) for piece in pieces if not 0 < len(piece) <= 1 << 20], [])
@@ -38,9 +38,9 @@ class Step(NamedTuple):
 
 
 async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]) -> None:
-    """Take the same steps with `things`, one after the other, and with what they are measured by.
+    """Take the same steps with `reference` and with `things` in turn.
 
-    Raises `AssertionError` where something else comes of a step.
+    Raises `AssertionError` if a step has different results.
     """
     taken: list[Step] = []
     turns = cycle(things)
@@ -48,13 +48,13 @@ async def walk(things: Sequence[Any], reference: Any, steps: AsyncIterator[Step]
         async for step in chosen:
             expected, found = await step.take(reference), await step.take(next(turns))
             if found != expected:
-                told = f"{type(reference).__name__} gives {reprlib.repr(expected)}, this gives {reprlib.repr(found)}"
-                raise AssertionError(f"{step}: {told}; after {'; '.join(map(str, taken))}")
+                gap = f"{type(reference).__name__} gives {reprlib.repr(expected)}, this gives {reprlib.repr(found)}"
+                raise AssertionError(f"{step}: {gap}; after {'; '.join(map(str, taken))}")
             taken.append(step)
 
 
 async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:
-    """Cancel work after so many turns of the event loop, wait for its end, and return whether it returned.
+    """Cancel work after `turns` iterations of the event loop, wait for its end, and return whether it returned.
 
     >>> asyncio.run(cancel_after(3, asyncio.sleep(60))), asyncio.run(cancel_after(3, asyncio.sleep(0)))
     (False, True)
@@ -71,12 +71,12 @@ async def cancel_after(turns: int, work: Coroutine[Any, Any, Any]) -> bool:
         await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
-    work.close()  # where it never began
+    work.close()  # if it never began
     return returned
 
 
 def run_with(maker: str) -> Callable[[Callable[[Any, Any], Coroutine[Any, Any, None]]], Callable[[Any], None]]:
-    """Return a decorator that makes a plain test of a coroutine, which is given what `maker` makes."""
+    """Return a decorator that turns a coroutine function into a plain test, called with what `maker` returns."""
 
     def decorate(test: Callable[[Any, Any], Coroutine[Any, Any, None]]) -> Callable[[Any], None]:
         def run(self: Any) -> None:
@@ -99,7 +99,7 @@ def same(found: object, expected: object) -> None:
 
 
 def ensure(fact: object) -> None:
-    """Raise `AssertionError` unless something holds.
+    """Raise `AssertionError` unless `fact` is true.
 
     >>> ensure(1 < 2)
     """

@@ -27,7 +27,7 @@ NONSENSE: Sequence[tuple[Any, ...]] = (
     ("delete", ("",)),
     ("expire", (-1,), (float("nan"),)),
 )
-"""Methods, and arguments that none of them takes."""
+"""Methods, and arguments that they refuse."""
 KINDS = (
     ("append", "claim", "claim", "fork"),
     ("acquire", "acquire", "acquire", "release", "append"),
@@ -38,11 +38,11 @@ WALKS, STEPS = 40, 20
 
 
 class StoreContract(ABC):
-    """The tests of a store. Inherit, say how a store is made, and let pytest or unittest find the tests.
+    """The tests of a store. Inherit, define `make_store`, and let pytest or unittest find the tests.
 
-    `make_store` gives a new, empty store each time it is called. The others are for stores that can do more:
-    `make_another` gives a second store with the same journals, as another process would have it, `crash` kills what
-    is behind a store and starts it again, and `damage` changes a record behind its back.
+    `make_store` returns a new, empty store each time it is called. The others are for stores that can do more:
+    `make_another` returns a second store with the same journals, as another process would have it, `crash` kills and
+    restarts the server behind a store, and `damage` changes a record behind the store's back.
 
     >>> from suture.stores import MemoryStore
     >>> from suture.testing import StoreContract
@@ -57,19 +57,19 @@ class StoreContract(ABC):
         """Return a new, empty store."""
 
     def make_another(self, store: Store) -> Store:
-        """Return another store with the same journals; without a second one, the same."""
+        """Return another store with the same journals; by default the same store."""
         return store
 
     def crash(self, store: Store) -> None:  # noqa: B027 - most have nothing to kill
-        """Kill what is behind a store, as a loss of power would, and start it again, if there is anything."""
+        """Kill the server behind a store, as a loss of power would, and start it again; by default do nothing."""
 
     def damage(self, store: Store, run: str, number: int) -> bool:
-        """Change the bytes of a record, if that can be done; return whether it was."""
+        """Change the bytes of a record, and return `True`; by default do nothing and return `False`."""
         return False
 
     @with_store
     async def test_it_does_what_a_memory_store_does(self, store: Store) -> None:
-        """Whatever is done, step by step: records, keys, forks, leases and their queues; also through two stores."""
+        """Random steps with records, keys, forks, leases and their queues give the same, even through two stores."""
         another = self.make_another(store)
         for number in range(WALKS):
             reference = MemoryStore()
@@ -97,7 +97,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_any_text_is_an_id(self, store: Store) -> None:
-        """Of a run, of a key and of an owner. Ids are compared exactly, and mean nothing but nesting."""
+        """For runs, keys and owners. Ids are compared exactly, and nothing in them has a meaning but the slash."""
         for number, text in enumerate(ODD_IDS):
             await store.append(text, 0, [text.encode()])
             await store.append(text, 1, [b"1"])
@@ -123,7 +123,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_keys_belong_to_their_records(self, store: Store) -> None:
-        """A fork has those of its records; those of later ones are free in it, as all are in a run that is replaced."""
+        """A fork has the keys of its records; later ones are free in it, and all are free in a run that is replaced."""
         for number in range(4):
             await store.claim("run", f"{number}", b"run")
         await store.fork("run", 2, "fork")
@@ -137,7 +137,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_who_waits_for_a_lease_gets_it_in_the_order_of_arrival(self, store: Store) -> None:
-        """Whatever store they use; asking again keeps a place, and who gave up is passed over."""
+        """Whatever store they use; asking again keeps the place, and owners that gave up are skipped."""
         another = self.make_another(store)
         for one, owner in zip((store, another) * 3, ("a", "b", "c", "d", "b", "d"), strict=True):
             same(await one.acquire("run", owner, 3600, queue=True), owner == "a")
@@ -149,7 +149,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_a_lease_is_for_its_owner_and_for_all_that_is_nested_in_the_run(self, store: Store) -> None:
-        """Who asks without waiting has no place, and who has one keeps it; to ask again renews."""
+        """Asking without a queue takes no place and loses none; the holder renews by asking again."""
         for run in ("a", "a/b"):
             await store.append(run, 0, [b"0"])
         ensure(await store.acquire("a", "one", 60))
@@ -170,7 +170,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_of_tasks_that_write_the_same_number_one_wins(self, store: Store) -> None:
-        """The others are told, and nothing of theirs is written."""
+        """The others get an error, and nothing of theirs is written."""
         writers = [store.append("run", 0, [b"%d" % number] * 2) for number in range(20)]
         results = await asyncio.gather(*writers, return_exceptions=True)
         winners = [number for number, result in enumerate(results) if result is None]
@@ -196,7 +196,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_of_tasks_that_claim_a_key_one_wins_and_all_get_its_record(self, store: Store) -> None:
-        """Also if they use two stores, and next to others that claim other keys of the run."""
+        """Even if they use two stores, and while others claim other keys of the run."""
         another = self.make_another(store)
         claims = [one.claim("run", f"{n % 5}", f"{n}".encode()) for n in range(30) for one in (store, another)]
         entries = await asyncio.gather(*claims)
@@ -207,7 +207,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_of_tasks_that_want_a_lease_one_gets_it(self, store: Store) -> None:
-        """Also if they use two stores."""
+        """Even if they use two stores."""
         another = self.make_another(store)
         wishes = [one.acquire("run", f"{n}", 3600) for n, one in enumerate([store, another] * 10)]
         taken = await asyncio.gather(*wishes)
@@ -216,7 +216,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_what_is_cancelled_is_written_whole_or_raises(self, store: Store) -> None:
-        """Whoever sees an append raise can rely on nothing being there; a claim is there once."""
+        """If an append raises, nothing is written; a claim is written at most once."""
         for turns in range(8):
             run = f"append-{turns}"
             returned = await cancel_after(turns, store.append(run, 0, [b"0", b"1"]))
@@ -230,7 +230,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_a_lease_that_is_not_renewed_runs_out(self, store: Store) -> None:
-        """By the clock of the store, so that a dead process holds up nobody; who waits in vain is passed over."""
+        """By the store's clock, so that a dead process blocks nobody; a place in the queue runs out, too."""
         another = self.make_another(store)
         ensure(await store.acquire("run", "dead", 3600))
         ensure(not await another.acquire("run", "gone", 0.01, queue=True))
@@ -264,7 +264,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_a_damaged_record_is_noticed(self, store: Store) -> None:
-        """Wherever it is read; what is behind it can be read."""
+        """Wherever it is read; the records after it can be read."""
         await store.claim("run", "0", b"zero")
         await store.claim("run", "1", b"one")
         await store.append("run", 2, [b"two"])
@@ -279,7 +279,7 @@ class StoreContract(ABC):
 
     @with_store
     async def test_what_makes_no_sense_is_refused(self, store: Store) -> None:
-        """A wrong argument is the caller's fault, and says so."""
+        """A wrong argument is a `ConfigError`."""
         await refused(store.append("run", 0, [b"0"], owner=""), ConfigError)
         for method, *wrong in NONSENSE:
             for arguments in wrong:
@@ -288,7 +288,7 @@ class StoreContract(ABC):
 
 
 async def _choose_steps(chance: Random, reference: Store) -> AsyncIterator[Step]:
-    """Yield steps by chance, most of which a store can take; what is there in the end is looked at last."""
+    """Yield random steps, most of which a store accepts; at the end every run is read."""
     kinds = chance.choice(KINDS)
     for number in range(STEPS):
         other, owner = chance.choice(RUNS), chance.choice(OWNERS)

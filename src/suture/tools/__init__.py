@@ -1,6 +1,6 @@
-"""Tools: from functions and objects to what a model can call, with schemas, checked arguments and four endpoints.
+"""Tools: made from functions and objects, with schemas, checked arguments and four kinds of endpoints.
 
-Nothing here runs a loop, asks for approval or counts time: that is the kernel's.
+The loop, approvals and timeouts are the kernel's.
 """
 
 from suture.tools.definition import AnyTool, Tool, ToolObject, as_tools, exit_tool, tool

@@ -1,7 +1,7 @@
-"""From what a model wrote to a function's arguments: the schema it is shown, how its text is read, what is wrong.
+"""Arguments: the schema that a model sees, the reader of its JSON text, and the errors in its words.
 
-msgspec reads, or pydantic where an annotation is pydantic's; it is imported only then, when somebody else has done so.
-Schema and reader are made once; reading is what a call pays.
+msgspec reads them, or pydantic if an annotation is a pydantic type; pydantic is never imported before the user does.
+Schema and reader are made once per tool; a call only reads.
 """
 
 import sys
@@ -22,7 +22,7 @@ from suture.tools.execution import Bind, Call, RunContext, ToolArgumentsError
 from suture.tools.signature import NOTHING, Signature
 
 Explain: TypeAlias = Callable[[str, Exception], Sequence[str]]
-"""Returns what is wrong with the text of a JSON object that could not be read."""
+"""Explains why the text of a JSON object could not be read."""
 
 _REFS = "#/$defs/"
 _LONGEST = 300
@@ -39,16 +39,16 @@ _JSON_NAMES: dict[type, str] = {
 
 
 class Reader(NamedTuple):
-    """A schema (none for a tool without arguments), and what reads arguments into values by name.
+    """A schema (`None` for a tool without arguments), and a function that reads arguments into values by name.
 
-    `read` raises `ToolArgumentsError`; `problem` says the same as text, and nothing if all is well.
+    `read` raises `ToolArgumentsError`; `problem` returns the same text, or an empty one if all is well.
     """
 
     schema: Mapping[str, Any] | None
     read: Callable[[str], dict[str, Any]]
 
     def problem(self, arguments: str) -> str:
-        """Say what is wrong with these arguments, or nothing."""
+        """Return what is wrong with these arguments, or an empty text."""
         try:
             self.read(arguments)
         except ToolArgumentsError as error:
@@ -59,7 +59,7 @@ class Reader(NamedTuple):
 def make_reader(
     tool: str, signature: Signature, notes: Mapping[str, str], schema: Mapping[str, Any] | None = None
 ) -> Reader:
-    """Make a reader for a function; `notes` describes parameters that do not do it themselves."""
+    """Make a reader for a function; `notes` describes the parameters that have no description of their own."""
     if signature.raw:
         inner = None if schema is None else _schema_reader(tool, schema, None)
 
@@ -80,7 +80,7 @@ def make_reader(
 def bind_function(
     function: Callable[..., Any], signature: Signature, read: Callable[[str], dict[str, Any]], tool: str
 ) -> Bind:
-    """Make what binds arguments, contexts and options to a function."""
+    """Make the function that binds arguments, contexts and options to `function`."""
     hidden, positional = signature.hidden, signature.positional
 
     def bind(argument: str | ToolArgument, options: dict[str, Any]) -> Call:
@@ -88,7 +88,7 @@ def bind_function(
         for each in hidden:
             named[each.name] = _fill(each, options.get("context"), tool)
         if signature.takes_options:
-            # What the model wrote goes first: an option of the same name is for somebody else.
+            # The model's arguments win: an option of the same name is meant for something else.
             named = {**{name: each for name, each in options.items() if name != "context"}, **named}
         if positional:
             return partial(function, *[named.pop(name) for name in positional], **named)
@@ -114,24 +114,24 @@ def _reader(
     name: Callable[[Any], dict[str, Any]],
     explain: Explain,
 ) -> Reader:
-    """Make a reader of what decodes a text, and what gives the values of it by name."""
+    """Make a reader from a function that decodes text, and one that returns the decoded values by name."""
 
     def read(text: str) -> dict[str, Any]:
         try:
             return name(decode(text))
         except Exception as error:
-            if not text.strip():  # some models write nothing where there are no arguments
+            if not text.strip():  # some models write an empty text when there are no arguments
                 return read("{}")
             raise _refusal(text, error, explain) from error
 
     return Reader(schema, read)
 
 
-# --- what is wrong, in the words of whoever reads -----------------------------------------------
+# --- errors, in the words of the library that reads ---------------------------------------------
 
 
 def _refusal(text: str, error: Exception, explain: Explain) -> ToolArgumentsError:
-    """Return the error for arguments that are not JSON, no object, or what `explain` says."""
+    """Return the error for arguments: not JSON, not an object, or what `explain` says."""
     problems: Sequence[str]
     try:
         value: Any = msgspec.json.decode(text)
@@ -146,7 +146,7 @@ def _refusal(text: str, error: Exception, explain: Explain) -> ToolArgumentsErro
 
 
 def _words(said: object) -> str:
-    """Return what a library says of a value, as it stands behind a colon."""
+    """Return a library's message about a value, in the form that follows a colon."""
     text = "nested too deeply" if isinstance(said, RecursionError) else str(said)
     text = text.removeprefix("JSON is malformed: ").replace("`", "")
     return text[:1].lower() + text[1:]
@@ -158,7 +158,7 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 
 def _explain_value(error: Exception, path: str, hint: Any = Any) -> str:
     if not isinstance(error, msgspec.MsgspecError | RecursionError):
-        return f"{path}: {type(error).__name__}: {error}"  # a dataclass may check itself, and raise what it likes
+        return f"{path}: {type(error).__name__}: {error}"  # a dataclass may check itself, and raise anything
     what, place, below = str(error).rpartition(" - at `$")
     said = f"{path}{below.rstrip('`')}: {_words(what)}" if place else f"{path}: {_words(error)}"
     if "invalid enum value" in said:
@@ -174,11 +174,11 @@ def _explain_value(error: Exception, path: str, hint: Any = Any) -> str:
 
 def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[str, str]) -> Reader:
     names = tuple(parameter.name for parameter in parameters)
-    # A name that a struct may have other uses for is not its field's.
+    # A name that structs may use themselves is not used as a field.
     rename = {f"at{place}" if name.startswith("_") else name: name for place, name in enumerate(names)}
     fields = [
         (field, each.annotation)
-        if each.default is NOTHING  # msgspec would copy a default that can change
+        if each.default is NOTHING  # msgspec would copy a mutable default
         else (field, each.annotation, msgspec.field(default_factory=partial(getattr, each, "default")))
         for field, each in zip(rename, parameters, strict=True)
     ]
@@ -213,7 +213,7 @@ def _msgspec_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[s
 
 
 def _misfit(tool: str, parameters: Sequence[Parameter], error: Exception) -> ConfigError:
-    """Return the error for an annotation that has no JSON form, by the parameter it belongs to."""
+    """Return the error for an annotation that has no JSON form, with the parameter that it belongs to."""
     for parameter in parameters:
         try:
             msgspec.json.schema(parameter.annotation)
@@ -251,7 +251,7 @@ def _is_its(hint: Any, seen: frozenset[Any] = frozenset()) -> bool:
 
 
 def _pydantic_reader(tool: str, parameters: Sequence[Parameter], notes: Mapping[str, str]) -> Reader:
-    """Make a reader with pydantic. Parameters are read strictly; a model among them is read as it says itself."""
+    """Make a reader with pydantic. Parameters are read strictly; a model among them keeps its own settings."""
     from pydantic import ConfigDict, Field, ValidationError, create_model  # noqa: PLC0415 - see above
     from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415
 
@@ -286,11 +286,11 @@ def _path(steps: Iterable[str | int]) -> str:
     return "arguments" + "".join(f"[{each}]" if isinstance(each, int) else f".{shorten(each, 64)}" for each in steps)
 
 
-# --- schemas, from whichever library ------------------------------------------------------------
+# --- schemas, of either library -----------------------------------------------------------------
 
 
 def _finish(schema: Mapping[str, Any], parameters: Sequence[Parameter], notes: Mapping[str, str]) -> dict[str, Any]:
-    """Describe the properties, give them their defaults, and put definitions that are used once where they are used."""
+    """Add descriptions and defaults to the properties, and inline definitions that are used once."""
     whole = {key: value for key, value in schema.items() if key != "title"}
     whole["$defs"] = dict(schema.get("$defs", {}))
     whole["properties"] = {
@@ -312,7 +312,7 @@ def _finish(schema: Mapping[str, Any], parameters: Sequence[Parameter], notes: M
 
 
 def _note(hint: Any) -> str:
-    """Return the text beside a type, as in `Annotated[str, "What to look for."]`."""
+    """Return the text next to a type, as in `Annotated[str, "What to look for."]`."""
     return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, str)), "")
 
 
@@ -337,7 +337,7 @@ def _nodes(node: Any) -> Iterable[dict[str, Any]]:
 
 
 def _uses(schema: Any, ref: str) -> int:
-    # Values of any key count: a tagged union names its branches in a mapping, too.
+    # Look at the values of every key: a tagged union names its branches in a mapping, too.
     return sum(value == ref for node in _nodes(schema) for value in node.values())
 
 
@@ -352,7 +352,7 @@ def _inline(node: Any, ref: str, definition: dict[str, Any]) -> Any:
     return {key: _inline(each, ref, definition) for key, each in mapping.items()}
 
 
-# --- a JSON Schema of the user's: only its outermost object is checked --------------------------
+# --- a JSON Schema from the user: only its outermost object is checked --------------------------
 
 
 class _Property(TypedDict, total=False):
@@ -360,7 +360,7 @@ class _Property(TypedDict, total=False):
 
 
 class _Outermost(TypedDict, total=False):
-    """As much of a schema as is looked at here."""
+    """The part of a schema that is checked here."""
 
     type: Literal["object"]
     properties: dict[str, _Property | bool]
@@ -368,7 +368,7 @@ class _Outermost(TypedDict, total=False):
 
 
 def check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a schema of an object, and refuse any other."""
+    """Return a copy of a schema, which must be that of an object."""
     where = f"tool {tool!r}: its schema"
     if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
         raise ConfigError(f"{where} must be a mapping, a JSON Schema; got {type(schema).__name__}")
@@ -384,7 +384,7 @@ def check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schema_reader(tool: str, schema: Mapping[str, Any], signature: Signature | None) -> Reader:
-    """Make a reader for a schema that was checked. What its function cannot take, or cannot do without, counts too."""
+    """Make a reader for a checked schema; it also refuses arguments that the function does not take or lacks."""
     properties: dict[str, Any] = schema.get("properties", {})
     visible = signature.visible if signature else ()
     required = dict.fromkeys((*schema.get("required", ()), *(each.name for each in visible if each.default is NOTHING)))

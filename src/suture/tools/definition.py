@@ -1,4 +1,4 @@
-"""`Tool`: what a model can call. `tool` makes one from a function, a method or an object; `as_tools` makes several."""
+"""`Tool`, which a model can call. `tool` makes one from a function, method or object; `as_tools` makes several."""
 
 import inspect
 import re
@@ -26,7 +26,7 @@ _KINDS: tuple[Kind, ...] = get_args(Kind)
 _NAME = r"[a-zA-Z0-9_-]{1,64}"
 _RICH = frozenset((ToolResult, *get_args(Part)))
 _STREAMS = frozenset((abc.AsyncGenerator, abc.AsyncIterable, abc.AsyncIterator, abc.Generator, abc.Iterator))
-_METHODS: dict[str, Kind] = {  # the first one that an object has is taken
+_METHODS: dict[str, Kind] = {  # the first one that an object has is used
     "enhanced_stream": "enhanced_streamable",
     "enhanced_invoke": "enhanced_invokable",
     "stream": "streamable",
@@ -43,25 +43,25 @@ class ToolObject(typing.Protocol):
 
     @property
     def info(self) -> ToolInfo:
-        """What the model is told."""
+        """The name, description and schema that the model sees."""
         ...
 
 
 class Tool(Struct, typing.Generic[P, R_co], frozen=True, eq=False, weakref=True):
-    """A tool: what the model is told, the endpoint that runs it, and how it wants to be run.
+    """A tool: what the model sees of it, the endpoint that runs it, and its settings.
 
-    Made once (with `tool`), shared by many runs, never changed; `msgspec.structs.replace` makes another. Called
-    in Python it is the function it was made from. By `kind`, `endpoint` is one of
+    Made once (with `tool`), shared by many runs, never changed; `msgspec.structs.replace` makes another. Calling it
+    in Python calls the function that it was made from. Depending on `kind`, `endpoint` is one of
 
     - `invokable`: `async (arguments: str, **options) -> str`
     - `streamable`: `(arguments: str, **options) -> AsyncIterator[str]`
     - `enhanced_invokable`: `async (argument: ToolArgument, **options) -> ToolResult`
     - `enhanced_streamable`: `(argument: ToolArgument, **options) -> AsyncIterator[ToolResult]`
 
-    The option `context`, a `RunContext`, is reserved. A stream says that its arguments are wrong when its first piece
-    is asked for. `validate` says so beforehand: nothing, or what is wrong. `retry` counts the attempts after the
-    first. A tool that is `in_thread` cannot be stopped. One from a method in a class has `attach`, and no object yet:
-    the object's attribute is the tool to use.
+    The option `context`, a `RunContext`, is reserved. A stream raises for wrong arguments when its first piece is
+    read; `validate` says beforehand what is wrong, or returns an empty text. `retry` counts the attempts after the
+    first. A tool that is `in_thread` cannot be stopped. A tool from a method in a class body has `attach` and no object
+    yet: use the attribute of an instance.
 
     >>> from suture.tools import tool
     >>> @tool
@@ -99,7 +99,7 @@ class Tool(Struct, typing.Generic[P, R_co], frozen=True, eq=False, weakref=True)
 
     @property
     def name(self) -> str:
-        """The name by which the model calls it."""
+        """The name that the model calls it by."""
         return self.info.name
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
@@ -123,7 +123,7 @@ class Tool(Struct, typing.Generic[P, R_co], frozen=True, eq=False, weakref=True)
 
 
 AnyTool: typing.TypeAlias = ToolObject | Callable[..., Any]
-"""Whatever makes a tool: a `Tool`, a function, an object that can be called or describes itself."""
+"""Anything that makes a tool: a `Tool`, a function, a callable object, or one that describes itself."""
 
 
 class _Choices(typing.TypedDict, total=False):
@@ -148,7 +148,7 @@ def tool(function: None = None, /, **choices: Unpack[_Choices]) -> Callable[[Cal
 @overload
 def tool(function: ToolObject, /, **choices: Unpack[_Choices]) -> Tool[..., Any]: ...
 def tool(function: Any = None, /, **choices: Unpack[_Choices]) -> Any:
-    """Make a tool from a function, as a decorator or not.
+    """Make a tool from a function; works as a decorator, too.
 
     What the model fills in comes from the signature: names, types and defaults. The docstring describes the tool,
     and its `Args:` the parameters. A parameter annotated `RunContext[...]` or `ToolContext` is filled in by the run
@@ -157,14 +157,14 @@ def tool(function: Any = None, /, **choices: Unpack[_Choices]) -> Any:
     may return those.
 
     Args:
-        function: A function, a method, an object that can be called, or one with `info` and one of the methods
+        function: A function, a method, a callable object, or an object with `info` and one of the methods
             `invoke(arguments)`, `stream(arguments)`, `enhanced_invoke(argument)` and `enhanced_stream(argument)`.
         name: Its name for the model, instead of the function's.
-        description: What the model is told it does, instead of the docstring.
-        schema: A JSON Schema of its arguments, shown as it is, instead of one from the signature.
-        kind: The kind of its endpoint, where the annotations do not tell.
-        requires_approval: Whether somebody is asked before it runs.
-        timeout: After how many seconds an attempt is given up.
+        description: What it does, for the model, instead of the docstring.
+        schema: A JSON Schema of its arguments, shown unchanged, instead of one from the signature.
+        kind: The kind of its endpoint, if the annotations do not say.
+        requires_approval: Whether each call needs somebody's approval before it runs.
+        timeout: After how many seconds an attempt is abandoned.
         retry: How often it is tried again after an exception.
         idempotent: Whether running it twice does no more than running it once.
         return_directly: Whether its result ends the run.
@@ -205,7 +205,7 @@ def _make(
     if isinstance(source, Tool):
         known = cast("Tool[..., Any]", source)
         raise ConfigError(f"{known.name!r} is a tool already; msgspec.structs.replace makes a changed one")
-    if method := _method_of(source):  # it checks the arguments itself; its `validate`, if it is there, does so early
+    if method := _method_of(source):  # it checks its arguments itself; `validate`, if it has one, does so beforehand
         info, run = cast("ToolObject", source).info, getattr(source, method)
         if kind or schema is not None:
             raise ConfigError(f"tool {info.name!r} is an object: its methods tell its kind, its info tells its schema")
@@ -252,7 +252,7 @@ def _from_function(
     own_schema = None if schema is None else check_schema(name, schema)
     lenient = {*(own_schema or {}).get("properties", ()), *(("return",) if kind else ())}
     signature = read_signature(function, name, lenient=lenient)
-    # Every object inherits the docstring of its class; a partial's says nothing about the function in it.
+    # An object has the docstring of its class; that of `partial` says nothing about the function in it.
     text = read_docstring(origin.__doc__ or (None if issubclass(type(function), partial) else function.__doc__))
     reader = make_reader(name, signature, text.parameters, own_schema)
     kind = _kind_of(function, signature.returns, kind, name)
@@ -274,7 +274,7 @@ def _from_function(
 
 
 def _called(function: Callable[..., Any]) -> Callable[..., Any]:
-    # An object that can be called is what its `__call__` is; a partial is looked through by `inspect`.
+    # A callable object is judged by its `__call__`; `inspect` sees through a partial by itself.
     return function if inspect.isroutine(function) or issubclass(type(function), partial) else type(function).__call__
 
 
@@ -284,7 +284,7 @@ def _is_blocking(function: Callable[..., Any]) -> bool:
 
 
 def _kind_of(function: Callable[..., Any], hint: Any, choice: Kind | None, tool: str) -> Kind:
-    """Return which kind of tool a function makes, from what it is and what it says it returns."""
+    """Return which kind of tool a function makes, from its form and its return annotation."""
     called = _called(function)
     streams = inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called)
     if choice is not None:
@@ -308,7 +308,7 @@ def _is_rich(hint: Any) -> bool:
 
 
 def _method_of(source: object) -> str | None:
-    """Return which of the four methods makes an object with `info` a tool."""
+    """Return which of the four endpoint methods an object with `info` has."""
     if not isinstance(getattr(source, "info", None), ToolInfo):
         return None
     return next((name for name in _METHODS if callable(getattr(source, name, None))), None)
@@ -344,7 +344,7 @@ def as_tools(items: Iterable[object]) -> tuple[Tool[..., Any], ...]:
 
 
 def _as_tool(item: object, place: int) -> Tool[..., Any]:
-    if isinstance(item, MethodType) and type(cast("Any", item).__func__) is Tool:  # a class's own, from Python 3.13 on
+    if isinstance(item, MethodType) and type(cast("Any", item).__func__) is Tool:  # in a class, from Python 3.13 on
         item = cast("Any", item).__func__.__get__(item.__self__, type(item.__self__))
     if isinstance(item, type) or not (callable(item) or _method_of(item)):
         shown = f"the class {item.__name__}" if isinstance(item, type) else f"a {type(item).__name__}"

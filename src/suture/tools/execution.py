@@ -1,4 +1,4 @@
-"""Running a tool: its context; arguments bound to its function; four endpoints that call it and make a result."""
+"""Running a tool: its context, and the four endpoints that bind arguments, call the function and make a result."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, MutableMapping
 from contextlib import AsyncExitStack
@@ -25,10 +25,10 @@ else:
 
 T = TypeVar("T")
 Kind: TypeAlias = Literal["invokable", "streamable", "enhanced_invokable", "enhanced_streamable"]
-"""The four shapes of an endpoint: text or `ToolResult`, at once or in pieces."""
+"""The four kinds of endpoints: text or `ToolResult`, at once or in pieces."""
 
 Call: TypeAlias = Callable[[], Any]
-"""A function with all that it takes."""
+"""A function with all its arguments bound."""
 
 Bind: TypeAlias = Callable[[Any, dict[str, Any]], Call]
 """Returns the call for an endpoint's argument and options, or raises `ToolArgumentsError`."""
@@ -38,7 +38,7 @@ _END = object()
 
 
 class RunContext(Generic[Deps]):
-    """What belongs to one run. A tool asks for it with a parameter annotated `RunContext[Deps]`.
+    """The context of one run. A tool gets it through a parameter annotated `RunContext[Deps]`.
 
     The model never sees that parameter. Hooks and wrappers call `current_run()`.
 
@@ -51,47 +51,47 @@ class RunContext(Generic[Deps]):
     deps: Deps
     """What was passed as `deps=` to the run."""
     values: MutableMapping[str, Any]
-    """Values of this run: stored when they are set, there again after an interrupt and a crash."""
+    """Values of this run: stored when they are set, so they survive an interrupt and a crash."""
     session: MutableMapping[str, Any]
-    """Values that this run shares with the agents that run inside it; stored, too."""
+    """Values that this run shares with the agents inside it; stored, too."""
     cache: dict[Any, Any]
-    """What this process alone keeps for the run; never stored."""
+    """A cache of this process for the run; never stored."""
     agent: str
-    """The name of the agent whose run it is."""
+    """The name of the agent that runs."""
     model: Any
-    """The model that is being asked, or will be next."""
+    """The model that is being asked, or will be asked next."""
     usage: TokenUsage
-    """What the run has used so far, with the agents inside it."""
+    """What the run and the agents inside it have used so far."""
     run_id: str
     address: str
-    """Where the agent stands: its name; inside another run, behind the address of the call that runs it."""
+    """The address of the agent: its name, and inside another run the address of the call in front of it."""
     conversation_id: str
-    """The checkpoint or session id, if there is one, else the run's id: the whole conversation has it."""
+    """The id of the whole conversation: the checkpoint or session id if there is one, else the run's id."""
     turn: int
-    """The model turn that the code runs in, from 1."""
+    """The number of the current model turn, from 1."""
     language: str
     wire: str
     """The name of the wire of all messages."""
     call_id: str
-    """The id of the tool call that the code runs in; empty elsewhere."""
+    """The id of the current tool call; empty outside of one."""
     idempotency_key: str
-    """The same for each attempt at this tool call, in whatever process, and for no other: for services that take one.
+    """A key that all attempts at this tool call share, in any process, and no other call: for services that take one.
 
-    It is made of the run, the turn and the call; empty outside of a call.
+    It is made from the run, the turn and the call, and is empty outside of a call.
     """
     tool: str
-    """The name of the tool that is being called; empty elsewhere."""
+    """The name of the current tool; empty outside of a call."""
 
     def redact(self, value: Any) -> Any:
-        """Return a message, result or text as it may leave the run: as the agent's `redact` gives it."""
+        """Return a message, result or text after the agent's `redact`, as it may leave the run."""
         raise NotImplementedError
 
     def spend(self, usage: TokenUsage) -> None:
-        """Count tokens that your own work for this run has used; they are in the result's usage, and in its budget."""
+        """Count tokens that your own code has used for this run; they count for the result's usage and the budget."""
         raise NotImplementedError
 
     def send(self, event: Any) -> None:
-        """Send an event of your own, such as `Custom(name, data)`, to whoever reads the run."""
+        """Send a custom event, such as `Custom(name, data)`, to the reader of the run."""
         raise NotImplementedError
 
     async def interrupt(self, info: Any, *, state: Any = None, expects: str | type = "") -> Any:
@@ -102,7 +102,7 @@ class RunContext(Generic[Deps]):
 class ToolArgumentsError(SutureError, ValueError):
     """The arguments that a model wrote for a tool do not fit; the function was not called.
 
-    The text is for the model: it names every problem that was found, so that one more try can solve them all.
+    The text is for the model: it names every problem that was found, so that the next attempt can solve them all.
 
     >>> ToolArgumentsError("arguments.limit: expected int, got str", "arguments.query: missing").problems
     ('arguments.limit: expected int, got str', 'arguments.query: missing')
@@ -118,7 +118,7 @@ class ToolArgumentsError(SutureError, ValueError):
 
 
 def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Callable[..., Any]:
-    """Make the endpoint of a kind."""
+    """Make an endpoint of the given kind."""
     plain = not kind.startswith("enhanced")
     convert: Callable[[Any, str], Any] = _as_text if plain else _as_result
 
@@ -144,15 +144,15 @@ def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Calla
 
 
 def _failure(end: SystemExit) -> RuntimeError:
-    """Return the error for a tool that ends the program, as argparse and click do: that is not the tool's to decide."""
+    """Return the error for a tool that exits, as argparse and click do: a tool must not end the program."""
     code = end.code or 0
     return RuntimeError(f"the tool ended with exit code {code}" if isinstance(code, int) else f"the tool ended: {code}")
 
 
 async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
-    """Yield what a call streams: from an iterator, an async one, or one that is awaited first.
+    """Yield what a call streams: from an iterator, an async iterator, or an awaitable of one.
 
-    Anything else that the call returns is one piece. What is iterated is closed in the end, in the thread it ran in.
+    Anything else that the call returns is one piece. The iterator is closed in the end, in the thread that it ran in.
     """
     async with AsyncExitStack() as stack:
         worker = await stack.enter_async_context(Worker()) if threaded else None
@@ -173,7 +173,7 @@ async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
                     yield piece
             finally:
                 if worker and worker.busy:
-                    # Given up in the midst of a step, which nothing can stop: the thread itself closes up after it.
+                    # Abandoned in mid-step, which cannot be stopped: the thread closes the iterator after it.
                     worker.stop(close)
                 else:
                     await run(close)
@@ -185,7 +185,7 @@ async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
 
 
 def _plain_form(value: Any) -> Any:
-    """Return a form that JSON can carry, for models of pydantic, which msgspec does not know."""
+    """Return the JSON form of a pydantic model, which msgspec does not know."""
     dump: Callable[..., Any] | None = getattr(value, "model_dump", None)
     if dump is None or isinstance(value, type):
         raise TypeError(f"{type(value).__name__} has no JSON form")
@@ -196,7 +196,7 @@ _encode = msgspec.json.Encoder(enc_hook=_plain_form).encode
 
 
 def _as_text(value: Any, tool: str) -> str:
-    """Return what a plain tool gave as text: text as it is, nothing as no text, the rest as JSON."""
+    """Return the value of a plain tool as text: a text unchanged, `None` as an empty one, the rest as JSON."""
     if isinstance(value, str):
         text = value if type(value) is str else str.__str__(value)
         return text if text.isascii() else replace_surrogates(text)
@@ -247,7 +247,7 @@ def _as_result(value: Any, tool: str) -> ToolResult:
 
 
 def clean_result(result: ToolResult) -> ToolResult:
-    """Return a result whose texts hold no half of a surrogate pair: nothing could store or send it."""
+    """Return a result whose texts hold no lone surrogates, which could be neither stored nor sent."""
     for at, part in enumerate(result.parts):
         if isinstance(part, TextPart) and not part.text.isascii():
             text = replace_surrogates(part.text)

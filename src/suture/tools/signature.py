@@ -1,4 +1,4 @@
-"""What a function takes and returns, read once: what the model fills in, never sees, and is told of it."""
+"""The signature and docstring of a function: what the model fills in, what the run fills in, what is described."""
 
 import functools
 import inspect
@@ -12,7 +12,7 @@ from suture.messages import ToolArgument, ToolContext
 from suture.tools.execution import RunContext
 
 NOTHING: Any = inspect.Parameter.empty
-"""Stands for a default or an annotation that is not there."""
+"""Stands for a missing default or annotation."""
 
 Namespaces: TypeAlias = tuple[dict[str, Any], dict[str, Any]]
 """Global and local names."""
@@ -21,10 +21,10 @@ _RUN_CONTEXT = r"""['"]?([\w.]+\.)?RunContext\b"""
 
 
 class Signature(NamedTuple):
-    """The parameters of a function by who fills them in, their annotations resolved, and what it says it returns.
+    """The parameters of a function by who fills them in, with resolved annotations, and the return annotation.
 
-    The run fills in those that are `hidden`: its `RunContext`, or the call's `ToolContext`. `raw` names the one that
-    takes the arguments unread, `positional` those that cannot be passed by name. A method's first one is left out.
+    The run fills in the `hidden` ones with its `RunContext` or the call's `ToolContext`. `raw` names the one that takes
+    the arguments as they came, `positional` those that cannot be passed by name. `self` and `cls` are left out.
     """
 
     visible: tuple[inspect.Parameter, ...]
@@ -36,9 +36,9 @@ class Signature(NamedTuple):
 
 
 def read_signature(function: Callable[..., Any], tool: str, *, lenient: Container[str] = ()) -> Signature:
-    """Read the signature of a function; refuse what no model could fill in.
+    """Read the signature of a function; refuse parameters that no model could fill in.
 
-    Annotations of the names in `lenient`, of which "return" may be one, need not name a type that is known.
+    The annotations of the names in `lenient` (which may include "return") need not be resolvable.
     """
     try:
         whole = inspect.signature(function)
@@ -88,7 +88,7 @@ def is_method(function: Callable[..., Any]) -> bool:
 
 
 def _partial_names(function: Any) -> set[str]:
-    """Return the names that a partial fills in; they may be secrets: the model neither sees nor changes them."""
+    """Return the names that a partial fills in. They may be secrets, so the model neither sees nor changes them."""
     names: set[str] = set()
     while isinstance(function, functools.partial):
         partial = cast("functools.partial[Any]", function)
@@ -107,20 +107,20 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def _hidden_kind(hint: Any) -> type | None:
-    """Return which context a parameter asks for, if any."""
+    """Return the class of the context that a parameter asks for, if any."""
     kinds = [get_origin(_bare(each)) or _bare(each) for each in _alternatives(hint) if each is not NoneType]
     return kinds[0] if kinds in ([RunContext], [ToolContext]) else None
 
 
 def _resolve(annotation: Any, namespaces: Namespaces, where: str, *, needed: bool) -> Any:
-    """Return the type that an annotation names, also if it is text."""
+    """Return the type of an annotation, which may be text."""
     if annotation is NOTHING:
         return Any
     holder = SimpleNamespace(__annotations__={"it": annotation})
     try:
         return get_type_hints(holder, *namespaces, include_extras=True)["it"]
     except Exception as error:
-        # The context, or the type of its `deps`, may be imported for type checkers alone.
+        # The context, or the type of its `deps`, may be imported only for type checkers.
         named = isinstance(annotation, str) and re.match(_RUN_CONTEXT, annotation)
         if named or get_origin(annotation) is RunContext:
             return RunContext
@@ -133,7 +133,7 @@ def _resolve(annotation: Any, namespaces: Namespaces, where: str, *, needed: boo
 
 
 def origin_of(function: Any) -> Callable[..., Any]:
-    """Return the function behind partials, bound methods, wrappers and objects that can be called."""
+    """Return the function behind partials, bound methods, wrappers and callable objects."""
     while True:
         if isinstance(function, functools.partial):
             function = cast("functools.partial[Any]", function).func
@@ -148,7 +148,7 @@ def origin_of(function: Any) -> Callable[..., Any]:
 
 
 def _namespaces(function: Callable[..., Any]) -> Namespaces:
-    """Return what a function's annotations can name: its module's names, and those of where it was defined."""
+    """Return the names that a function's annotations can use: those of its module, and of the scopes around it."""
     origin = origin_of(function)
     names: dict[str, Any] = getattr(origin, "__globals__", {})
     local: dict[str, Any] = {}
@@ -159,13 +159,13 @@ def _namespaces(function: Callable[..., Any]) -> Namespaces:
     for name, cell in zip(getattr(code, "co_freevars", ()), getattr(origin, "__closure__", None) or (), strict=False):
         try:
             local[name] = cell.cell_contents
-        except ValueError:  # not filled yet
+        except ValueError:  # an empty cell
             continue
     return names, local
 
 
 def _frames_around(origin: Callable[..., Any], names: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the local names of the functions and classes that the origin stands in, if they are running now."""
+    """Yield the local names of the functions and classes around the origin's definition, if they are running now."""
     owner = getattr(origin, "__qualname__", "").rpartition(".")[0]
     owners: set[str] = set()
     while owner:
@@ -210,7 +210,7 @@ def read_docstring(text: str | None) -> Docstring:
     Docstring(description='Search the docs.', parameters={'query': 'What to look for, in plain words.'})
     """
     text = (text or "").strip()
-    # The indentation of what follows a first line is not that of the docstring if the first line opens a section.
+    # If the first line opens a section, the lines after it have the section's indentation, not the docstring's.
     lines = inspect.cleandoc(f"\n{text}" if _section(text.partition("\n")[0]) else text).splitlines()
     end = 0
     while end < len(lines) and not (_section(lines[end]) or re.match(f">>>|{_FIELD}", lines[end])):
@@ -219,7 +219,7 @@ def read_docstring(text: str | None) -> Docstring:
 
 
 def _section(line: str) -> str:
-    """Return the name of the section that this line opens, in small letters, or nothing."""
+    """Return the name of the section that this line opens, in lower case, or an empty text."""
     header = re.fullmatch(_HEADER, line.rstrip())
     name = header[1].lower() if header else ""
     return name if name in _SECTIONS else ""

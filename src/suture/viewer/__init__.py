@@ -1,6 +1,6 @@
-"""One HTML page on which a history or a run can be looked at: no build, no network, nothing in it that runs but ours.
+"""One HTML page that shows a history or a run, without a build or a network; only its own script can run in it.
 
-`show_history` and `show_run` gather what there is to see as plain data, `write_page` puts data into the page, and
+`show_history` and `show_run` collect what the page shows as plain data, `write_page` puts the data into the page, and
 `serve` and `serve_store` let a browser on this machine follow a store while its runs go on.
 """
 

@@ -1,4 +1,4 @@
-"""What there is to see of a history, or of a run in a store; the page as one file, and a server that follows stores."""
+"""Collects what the page shows of a history or a stored run, writes the page as one file, and serves it."""
 
 import asyncio
 import base64
@@ -52,7 +52,7 @@ class Turn(msgspec.Struct):
 
 
 class Rewrite(msgspec.Struct):
-    """A change of what was already there: by a repair, a reduction, a compaction, or somebody's hook."""
+    """A change of existing messages by a repair, a reduction, a compaction, or a hook."""
 
     by: str
     time: int
@@ -82,37 +82,37 @@ class Run(msgspec.Struct):
 def show_history(
     messages: Sequence[Any], *, name: str = "history", wire: str | None = None, profile: Any = None
 ) -> Run:
-    """Return what there is to see of a history: its messages, what a provider would refuse, and the repair.
+    """Return what the page shows of a history: its messages, what a provider would refuse, and the repair.
 
     >>> show_history([{"role": "user", "content": "hi"}]).messages[0]["text"]
     'hi'
     """
     fixed = repair(messages, wire=wire, profile=profile)
-    speaker = get_wire(fixed.report.wire)
-    shown = Run(name, speaker.name, fixed.report.profile, messages=_messages(speaker, messages))
+    shape = get_wire(fixed.report.wire)
+    shown = Run(name, shape.name, fixed.report.profile, messages=_messages(shape, messages))
     shown.findings = list(fixed.report.to_dict()["findings"])
     if fixed.changed:
         start, stop, after = journal.find_difference(messages, fixed.messages)
-        before = _messages(speaker, messages[start:stop])
-        rewrite = Rewrite("suture.repair", 0, start, before, _messages(speaker, after))
+        before = _messages(shape, messages[start:stop])
+        rewrite = Rewrite("suture.repair", 0, start, before, _messages(shape, after))
         shown.rewrites.append(rewrite)
     return shown
 
 
 async def show_run(store: Store, name: str) -> Run:
-    """Return what there is to see of a stored run: its turns with their times, and all that was rewritten.
+    """Return what the page shows of a stored run: its turns with their times, and everything that was rewritten.
 
-    What stands behind a record that cannot be read is left out, and `error` says so.
+    Everything after a record that cannot be read is left out, and `error` says so.
     """
     try:
         records = await store.load(name)
-    except StoreError as error:  # the other runs of the store can be seen
+    except StoreError as error:  # the other runs of the store can still be shown
         return Run(name, "", error=str(error))
     if not records:
         raise SutureError(f"there is no run {name!r} in this store")
     try:
         reader = _Reader(name, records)
-    except Exception as error:  # noqa: BLE001 - as above, whatever it is
+    except Exception as error:  # noqa: BLE001 - as above, whatever the error is
         return Run(name, "", error=_fault(0, error), records=len(records))
     return reader.read()
 
@@ -138,9 +138,9 @@ def _message(wire: Wire, message: Any) -> dict[str, Any]:
             {"id": call.id or "", "name": call.name, "arguments": _text(_plain(call.arguments))} for call in view.calls
         ]
     if view.results:
-        told = [(result, *wire.result_text(result)) for result in view.results]
+        texts = [(result, *wire.result_text(result)) for result in view.results]
         shown["results"] = [
-            {"id": result.id or "", "name": result.name or "", "text": _text(text)} for result, text, _ in told
+            {"id": result.id or "", "name": result.name or "", "text": _text(text)} for result, text, _ in texts
         ]
     shown["tokens"] = _COUNTER.count(message)
     return shown
@@ -154,8 +154,8 @@ def _text(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
 
 
-class _Viewed:
-    """Stands for the model of a run that is only looked at."""
+class _NoModel:
+    """Stands in for the model of a run that is only read."""
 
     def __init__(self, wire: str) -> None:
         self.wire, self.profile = wire, "pairing"
@@ -165,13 +165,13 @@ class _Viewed:
 
 
 class _Reader:
-    """Reads the records of a run in order, and notes what each of them did."""
+    """Reads the records of a run in order, and collects what each of them did."""
 
     def __init__(self, name: str, records: Sequence[bytes]) -> None:
         self.records = records
         began = journal.decode_records(records[0], RunState().version)[0]
         wire = began.fields["wire"] if isinstance(began, journal.Began) else ""
-        agent: ChatModelAgent[Any] = ChatModelAgent(model=_Viewed(wire))
+        agent: ChatModelAgent[Any] = ChatModelAgent(model=_NoModel(wire))
         self.run = Execution(agent.spec, RunState())
         self.run.checkpoint_id = name
         self.wire = get_wire(wire)
@@ -187,7 +187,7 @@ class _Reader:
         for number, data in enumerate(self.records):
             try:
                 self._read(data)
-            except Exception as error:  # noqa: BLE001 - whatever it is, what came before can be seen
+            except Exception as error:  # noqa: BLE001 - whatever the error is, earlier records can be shown
                 fault = _fault(number, error)
                 break
         state = self.run.state
@@ -205,13 +205,13 @@ class _Reader:
         changes = journal.decode_records(data, self.run.state.version)
         written = next((change.time for change in reversed(changes) if isinstance(change, journal.Noted)), self.time)
         for change in changes:
-            self._note(change, written)
+            self._collect_before(change, written)
             journal.apply_record(self.run, change, self.messages)
-            self._follow(change, written)
+            self._collect_after(change, written)
         self.time = written
 
-    def _note(self, change: journal.Record, time: int) -> None:
-        """Note what a change does that cannot be seen afterwards."""
+    def _collect_before(self, change: journal.Record, time: int) -> None:
+        """Collect what can only be seen before a change is applied."""
         if isinstance(change, journal.Noted) and change.what == "retry":
             self.retries.append(change.text)
         elif isinstance(change, journal.Noted) and change.what:
@@ -220,15 +220,15 @@ class _Reader:
             old = self.messages[change.start : change.stop]
             new = [self.run.wire.load(item) for item in change.messages]
             before, after = _messages(self.wire, old), _messages(self.wire, new)
-            if before and before[-1] in after:  # what follows came later, in the same record
+            if before and before[-1] in after:  # messages after it were added by the same record, not rewritten
                 after = after[: len(after) - after[::-1].index(before[-1])]
             self.shown.rewrites.append(Rewrite(self.by, time, change.start, before, after))
         elif isinstance(change, journal.Answered) and self.turn is not None:
             for index, result in self.run.state.ended.items():
                 self._end(index, "error" if result.is_error else "finished", time)
 
-    def _follow(self, change: journal.Record, time: int) -> None:
-        """Note what a change has brought."""
+    def _collect_after(self, change: journal.Record, time: int) -> None:
+        """Collect what a change has added, after it was applied."""
         if isinstance(change, journal.Changed) and change.fields.get("turn"):
             calls = self.run.wire.calls(self.messages[-1]) if self.messages else ()
             shown = [Call(call.name, call.id or "") for call in calls]
@@ -267,7 +267,7 @@ def _usage(usage: TokenUsage | None) -> dict[str, int]:
 
 
 def write_page(runs: Sequence[Run], *, names: Sequence[str] | None = None, live: bool = False) -> str:
-    """Return the page with these runs in it; a browser needs nothing else.
+    """Return a page with these runs in it, which a browser can show by itself.
 
     >>> page = write_page([Run("empty", "message")])
     >>> "<script>" in page, "http" in page.partition("<body>")[0].replace("http-equiv", "")
@@ -277,7 +277,7 @@ def write_page(runs: Sequence[Run], *, names: Sequence[str] | None = None, live:
     data = {"runs": runs, "names": names, "live": live}
     # A browser ends the block at the first "</script": with no "<" in it there is none.
     plain = _encode(data).decode().replace("<", "\\u003c")
-    # Only our script and our style may act, by their hashes.
+    # The policy allows only our script and our style, by their hashes.
     parts = re.findall(r"<(style|script)>(.*?)</", template, re.DOTALL)
     digests = [(kind, base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()) for kind, text in parts]
     allowed = "; ".join(f"{kind}-src 'sha256-{digest}'" for kind, digest in digests)
@@ -288,12 +288,12 @@ def write_page(runs: Sequence[Run], *, names: Sequence[str] | None = None, live:
 def _encode(value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:  # half a character
+    except UnicodeEncodeError:  # a lone surrogate
         return msgspec.json.encode(sendable(msgspec.to_builtins(value)))
 
 
 class _Server(ThreadingHTTPServer):
-    """A server to which a browser that goes away is no error."""
+    """A server that ignores browsers that disconnect."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
@@ -301,9 +301,9 @@ class _Server(ThreadingHTTPServer):
 
 
 def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, port: int = 0) -> ThreadingHTTPServer:
-    """Return a server of the page for browsers on this machine; where `run` is given, they ask it for runs by name.
+    """Return a server of the page for browsers on this machine; with `run` they can request single runs by name.
 
-    A page of another site cannot read it: a request that names any other host than this machine is refused.
+    Pages of other sites cannot read it, because a request that names another host than this machine is refused.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -331,13 +331,13 @@ def serve(page: Callable[[], str], *, run: Callable[[str], Run] | None = None, p
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the library calls it
-            """Say nothing."""
+            """Log nothing."""
 
     return _Server(("127.0.0.1", port), Handler)
 
 
 def serve_store(open_store: Callable[[], AbstractContextManager[Store]], *, port: int = 0) -> ThreadingHTTPServer:
-    """Return a server of the runs in a store, which the page follows while they go on.
+    """Return a server of the runs in a store; the page follows them while they go on.
 
     Each request opens the store anew, so it sees what other processes have written.
     """

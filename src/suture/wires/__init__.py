@@ -1,7 +1,7 @@
-"""Wires: how each message type is seen, changed and made. Nothing else in Suture knows a message's shape.
+"""Wires read, change and make the messages of each type. Nothing else in Suture knows the shape of a message.
 
-To add one: write its `wire.py` in its provider's room, list its name in `recognition`, and give it a row in the tests'
-table of wires. A wire for another framework's objects goes to the integrations, with a row among the guests.
+To add one: write `wire.py` in its provider's package, list its name in `recognition`, and give it a row in the tests'
+table of wires. A wire for another framework's objects goes into the integrations, with a row among the guests.
 """
 
 from suture.wires.blocks import BlockWire

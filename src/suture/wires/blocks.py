@@ -14,30 +14,30 @@ from suture.wires.wire import Wire
 
 
 class Fields(NamedTuple):
-    """Where a block has what a call or a result says; `holder` is the field that has it all, if there is one."""
+    """The fields of a block for a call or a result; `holder` is the field with the object that has them, if any."""
 
     holder: str
     id: str
     name: str
     content: str
-    """Of a call, its arguments."""
+    """The field of a result's content, or of a call's arguments."""
 
 
 class BlockWire(Wire):
-    """A wire whose messages are lists of blocks: calls, results, text and the rest stand side by side.
+    """A wire whose messages are lists of blocks: calls, results, texts and others side by side.
 
-    A concrete wire says how one block is read and written; how blocks are taken out of messages, moved and put together
-    again is written here once.
+    A concrete wire reads and writes one block. Taking blocks out of messages, moving and joining them is written here
+    once.
     """
 
     bundled = True
 
     field = "content"
-    """Where a message has its blocks."""
+    """The field of a message that holds its blocks."""
 
     roles: ClassVar[Mapping[Any, str]] = {"user": "user", "assistant": "assistant"}
     model = "assistant"
-    """What the role of the model is called."""
+    """The name of the model's role."""
 
     call_fields: Fields
     result_fields: Fields
@@ -50,7 +50,7 @@ class BlockWire(Wire):
         return self.roles[role]
 
     def blocks(self, message: Any, index: int | None = None) -> Sequence[Any]:
-        """Return the blocks of `message`; plain text is one text block."""
+        """Return the blocks of `message`."""
         blocks = listed(get(message, self.field), index, self.field)
         if index is not None:
             check_value(blocks, index, self.field)
@@ -59,15 +59,15 @@ class BlockWire(Wire):
         return blocks
 
     def own_name(self, block: Any, field: str) -> str:
-        """Return `field` as this block writes it."""
+        """Return the name of `field` in the style of this block."""
         return field
 
     def _open(self, block: Any, fields: Fields, index: int | None = None) -> Any:
-        """Return what has the fields of a call or a result: the block, or what it holds."""
+        """Return the object with the fields of a call or a result: the block itself, or the one in `holder`."""
         return inner(block, self.own_name(block, fields.holder), index, self.field) if fields.holder else block
 
     def rewrite(self, block: Any, fields: Fields, new: Mapping[str, Any]) -> Any:
-        """Return a call or a result with those of `new` that are not `None`."""
+        """Return a call or result block with those `new` fields that are not `None`."""
         changes = {name: value for name, value in new.items() if value is not None}
         if not fields.holder:
             return put(block, **changes)
@@ -80,7 +80,7 @@ class BlockWire(Wire):
 
     @abstractmethod
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` carries a signature or encrypted content."""
+        """Return whether `block` carries a signature or encrypted content."""
 
     def read_call(self, block: Any, index: int | None = None) -> Call:
         """Return the call that `block` holds."""
@@ -92,19 +92,19 @@ class BlockWire(Wire):
         """Return the result that `block` holds."""
 
     def write_call(self, block: Any, edit: CallEdit) -> Any:
-        """Return a call block with `edit` done to it."""
+        """Return a call block with `edit` applied."""
         _, call_id, name, arguments = self.call_fields
         return self.rewrite(block, self.call_fields, {call_id: edit.id, name: edit.name, arguments: edit.arguments})
 
     def write_result(self, block: Any, edit: ResultEdit) -> Any:
-        """Return a result block with `edit` done to it."""
+        """Return a result block with `edit` applied."""
         _, call_id, _, content = self.result_fields
         said = self.content_after(edit, get(self._open(block, self.result_fields), content))
         return self.rewrite(block, self.result_fields, {call_id: edit.id, content: said})
 
     @abstractmethod
     def make_result(self, piece: Piece) -> Any:
-        """Return a new result block for the call of `piece`, saying its text."""
+        """Return a new result block for the call of `piece`, with its text."""
 
     def make_text(self, role: str, text: str) -> Any:
         """Return a new text block."""
@@ -115,13 +115,13 @@ class BlockWire(Wire):
         return {"role": self.model if role == "assistant" else role, self.field: list(blocks)}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other blocks, all else kept."""
+        """Return `message` with these blocks, and its other fields."""
         return put(message, **{self.field: list(blocks)})
 
-    # What follows from these
+    # The same for all wires of blocks
 
     def view(self, message: Any, index: int | None = None) -> View:
-        """Return what the engines need to know of `message`."""
+        """Return what pairing and fit need to know about `message`."""
         role = self.role(message, index)
         calls: list[Call] = []
         results: list[Result] = []
@@ -148,7 +148,7 @@ class BlockWire(Wire):
                 self.tell_block(block, telling)
 
     def tell_document(self, content: Any, telling: Telling) -> None:
-        """Tell a document that is text, or blocks of text and images."""
+        """Tell a document that is a text, or has blocks of text and images."""
         for block in content if is_list(content) else [content]:
             text = block if isinstance(block, str) else get(block, "text")
             if isinstance(text, str):
@@ -158,7 +158,7 @@ class BlockWire(Wire):
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
-        """What mends the blocks of a message: their order, and what is left out."""
+        """The repairs of blocks within a message: their order, and blank ones left out."""
         return {
             "blank-text": self._without_blank_text,
             "results-not-first": self._results_first,
@@ -166,7 +166,7 @@ class BlockWire(Wire):
         }
 
     def _without_blank_text(self, message: Any, view: View) -> Any:
-        """Leave out text blocks that say nothing."""
+        """Leave out blank text blocks."""
         if not view.loose:
             return message
         return self._with_some(
@@ -175,19 +175,19 @@ class BlockWire(Wire):
         )
 
     def _with_some(self, message: Any, wanted: Callable[[Any], bool]) -> Any:
-        """Return `message` with the blocks that are `wanted`; itself where all are."""
+        """Return `message` with only the blocks that are `wanted`; the same object if all are."""
         blocks = self.blocks(message)
         kept = [block for block in blocks if wanted(block)]
         return message if len(kept) == len(blocks) else self.with_blocks(message, kept)
 
     def _results_first(self, message: Any, view: View) -> Any:
-        """Put the results before the rest, each in its old order."""
+        """Put the results before the other blocks; both keep their order."""
         if not view.results or not view.loose:
             return message
         return self._in_order(message, sorted(self.blocks(message), key=lambda block: self.kind(block) != RESULT))
 
     def _calls_last(self, message: Any, view: View) -> Any:
-        """Put what the model said or showed behind its first call before it."""
+        """Move texts, thoughts and media that come after the first call to before it."""
         if not view.calls:
             return message
         blocks = self.blocks(message)
@@ -198,7 +198,7 @@ class BlockWire(Wire):
         return self._in_order(message, [blocks[place] for place in order])
 
     def with_results(self, message: Any, view: View, change: Callable[[Any], Any]) -> Any:
-        """Return `message` with each of its results changed; itself where `change` returns them as they are."""
+        """Return `message` with `change` applied to each result; the same object if that changes none."""
         if not view.results:
             return message
         blocks = [change(block) if self.kind(block) == RESULT else block for block in self.blocks(message)]
@@ -209,7 +209,7 @@ class BlockWire(Wire):
         return message if same else self.with_blocks(message, blocks)
 
     def steps(self, message: Any) -> list[Any]:
-        """Return a model's message that holds results as one message for each step: calls, results, calls."""
+        """Split a message of the model that holds results into one message for each step: calls, results, calls."""
         steps: list[Any] = []
         for is_result, run in groupby(self.blocks(message), key=lambda block: self.kind(block) == RESULT):
             blocks = list(run)
@@ -217,12 +217,12 @@ class BlockWire(Wire):
         return steps
 
     def show_media(self, media: Sequence[tuple[str, Sequence[Any]]]) -> Any:
-        """Return a user message that shows media, each behind a text that says where they come from."""
+        """Return a user message that shows media, each after a text that says where they come from."""
         blocks = [block for text, shown in media for block in (self.make_text("user", text), *shown)]
         return self.make_message("user", blocks)
 
     def begins_step(self, message: Any) -> bool:
-        """Tell whether a message holds text or thought: behind a call these begin another step."""
+        """Return whether a message holds a text or a thought, either of which begins another step after a call."""
         for block in self.blocks(message):
             kind = self.kind(block)
             if kind == THINKING or (kind == TEXT and self.block_text(block).strip()):
@@ -245,7 +245,7 @@ class BlockWire(Wire):
         return changed if changed is message or self.blocks(changed) else None
 
     def with_text(self, message: Any, text: str) -> Any:
-        """Return `message` with one text block in place of all of them."""
+        """Return `message` with one text block in place of all its text blocks."""
         blocks, role = list(self.blocks(message)), self.role(message, None)
         places = [place for place, block in enumerate(blocks) if self.kind(block) == TEXT]
         first = places[0] if places else len(blocks)
@@ -265,7 +265,7 @@ class BlockWire(Wire):
         return self._map(message, change)
 
     def rest(self, message: Any, texts: Mapping[int, str]) -> Any | None:
-        """Return `message` without its results, those in `texts` as user text."""
+        """Return `message` without its results, but with `texts` in place of some; `None` if nothing is left."""
         role = self.role(message, None)
 
         def change(block: Any, kind: str, position: int) -> Any:
@@ -285,7 +285,7 @@ class BlockWire(Wire):
         carriers: list[Any] = []
         start = 0
         while start < len(pieces):
-            # How many results from here on their message holds as they are to stand, and nothing else?
+            # Do the next results fill their message, in this order? Then it is used as it is.
             message = pieces[start].message
             blocks = () if message is None else self.blocks(message)
             run = pieces[start : start + len(blocks)]
@@ -302,7 +302,7 @@ class BlockWire(Wire):
         return carriers
 
     def _carrier(self, pieces: Sequence[Piece]) -> Any:
-        """Return one message with these results; it keeps what else the first real one's message says."""
+        """Return one message with these results, and the other fields of the first user message that held one."""
         messages = {id(piece.message): piece.message for piece in pieces if piece.message is not None}
         found = {
             key: [block for block in self.blocks(message) if self.kind(block) == RESULT]
@@ -316,7 +316,7 @@ class BlockWire(Wire):
         return self.make_message("user", blocks) if first is None else self.with_blocks(first, blocks)
 
     def _map(self, message: Any, change: Callable[[Any, str, int], Any]) -> Any:
-        """Return `message` with each block replaced by `change(block, kind, position)`, `None` removing it."""
+        """Return `message` with each block replaced by `change(block, kind, position)`, where `None` removes it."""
         counts = {CALL: 0, RESULT: 0}
         blocks: list[Any] = []
         for block in self.blocks(message):

@@ -1,4 +1,4 @@
-"""Reading and copying the user's own objects, dicts and the SDKs' objects alike, without importing an SDK."""
+"""Reads and copies the user's objects, whether dicts or objects of an SDK, without importing an SDK."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,35 +14,35 @@ from suture.messages import check_plain
 
 
 def is_map(thing: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Tell whether `thing` is a mapping, of names as JSON has them."""
+    """Return whether `thing` is a mapping, which is taken for a JSON object."""
     return isinstance(thing, dict) or isinstance(thing, Mapping)  # noqa: SIM101 - the first is far cheaper
 
 
 def is_list(thing: Any) -> TypeGuard[Sequence[Any]]:
-    """Tell whether `thing` is a list or a tuple."""
+    """Return whether `thing` is a list or a tuple."""
     return isinstance(thing, list | tuple)
 
 
 def get(thing: Any, name: str) -> Any:
-    """Return the field `name` of a mapping or object, `None` where it is absent."""
+    """Return the field `name` of a mapping or object, `None` if it is absent."""
     if thing.__class__ is dict or is_map(thing):
         return thing.get(name)
     return getattr(thing, name, None)
 
 
 def word(thing: Any, name: str) -> str | None:
-    """Return the field `name`, which names a kind; what is no text is told as its type, and fits nothing."""
+    """Return the text in the field `name`; of another value its type, as `<int>`, which equals no known word."""
     value = get(thing, name)
     return value if value is None or isinstance(value, str) else f"<{type(value).__name__}>"
 
 
 def has(thing: Any, name: str) -> bool:
-    """Tell whether the field `name` is there, even if it holds nothing."""
+    """Return whether the field `name` is there, even if it holds nothing."""
     return name in thing if is_map(thing) else hasattr(thing, name)
 
 
 def put(thing: Any, **fields: Any) -> Any:
-    """Return a shallow copy of `thing` with `fields` set: a dict of a mapping, an object of its own type."""
+    """Return a shallow copy of `thing` with `fields` set: a dict for a mapping, else an object of the same type."""
     if is_map(thing):
         return {**thing, **fields}
     copier = getattr(thing, "model_copy", None)
@@ -54,27 +54,27 @@ def put(thing: Any, **fields: Any) -> Any:
         twin = copy(thing)
         for name, value in fields.items():
             setattr(twin, name, value)
-    except (AttributeError, TypeError) as error:  # a frozen object, or one that no copy can be made of
+    except (AttributeError, TypeError) as error:  # a frozen object, or one that cannot be copied
         raise InputError(f"a {type(thing).__name__} cannot be changed: {error}") from None
     return twin
 
 
 _SIMPLE = frozenset((str, int, float, bool, dict))
 _DEPTH = 6
-"""How many levels of objects an outline shows; no SDK has as many."""
+"""How many levels of objects an outline shows, which is more than any SDK has."""
 
 
 @cache
 def _field_names(kind: type) -> Mapping[str, str] | None:
-    """Return what the fields of a pydantic model are called on the wire; `None` for another class."""
+    """Return the names on the wire of a pydantic model's fields; `None` for another class."""
     fields: Any = getattr(kind, "model_fields", None)
     return {name: field.alias or name for name, field in fields.items()} if isinstance(fields, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 def outline(thing: Any, depth: int = 0) -> Any:
-    """Return a dict that looks like an SDK's object, for a glance; what holds no such object is returned as it is.
+    """Return a dict that looks like an SDK's object, for a glance; a value without such objects is returned as it is.
 
-    Fields that hold nothing are left out. What a call is given, and whatever else is plain, is shared with the object.
+    Fields that are `None` are left out. A call's arguments, and all other plain values, are shared with the object.
 
     >>> message = {"role": "user", "content": "hi"}
     >>> outline(message) is message
@@ -110,7 +110,7 @@ def given(**fields: Any) -> dict[str, Any]:
 
 
 def without(thing: Any, name: str) -> Any:
-    """Return a shallow copy of `thing` without the field `name`; an object's is `None`, and an SDK does not send it."""
+    """Return a shallow copy of `thing` without the field `name`; in an object it is `None`, which SDKs do not send."""
     if is_map(thing):
         return {key: value for key, value in thing.items() if key != name}
     twin = put(thing, **{name: None})
@@ -119,7 +119,7 @@ def without(thing: Any, name: str) -> Any:
 
 
 def text_of(thing: Any, name: str, index: int | None = None, path: str = "") -> str:
-    """Return the string field `name`, the empty string where it is absent or null."""
+    """Return the string field `name`, the empty string if it is absent or null."""
     value = get(thing, name)
     if value is None:
         return ""
@@ -133,7 +133,7 @@ def text_of(thing: Any, name: str, index: int | None = None, path: str = "") -> 
 
 
 def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
-    """Return `value` as a sequence of things with fields; raise `InputError` where it is none."""
+    """Return `value` as a sequence of things with fields; raise `InputError` if it is something else."""
     if not is_list(value):
         raise InputError(f"expected a list, found {_type(value)}", index=index, path=path)
     for place, item in enumerate(value):
@@ -143,19 +143,19 @@ def listed(value: Any, index: int | None, path: str) -> Sequence[Any]:
 
 
 def list_of(thing: Any, name: str, index: int | None = None, path: str = "") -> Sequence[Any]:
-    """Return the list of things with fields in the field `name`, an empty one where it is absent or null."""
+    """Return the list of things with fields in the field `name`, an empty one if it is absent or null."""
     value = get(thing, name)
     return () if value is None else listed(value, index, f"{path}.{name}" if path else name)
 
 
 def map_of(thing: Any, name: str) -> Mapping[str, Any]:
-    """Return the object in the field `name`, an empty one where there is none."""
+    """Return the object in the field `name`, an empty one if there is none."""
     value = thing.get(name) if is_map(thing) else None
     return value if is_map(value) else {}
 
 
 def object_of(thing: Any, name: str, path: str = "", *, optional: bool = False) -> Mapping[str, Any]:
-    """Return the object in the field `name`; raise `InputError` where there is none, unless it is `optional`."""
+    """Return the object in the field `name`; raise `InputError` if there is none, unless it is `optional`."""
     value = get(thing, name)
     if value is None and optional:
         return {}
@@ -163,14 +163,14 @@ def object_of(thing: Any, name: str, path: str = "", *, optional: bool = False) 
 
 
 def expect(value: Any, kind: Any, wanted: str, path: str) -> Any:
-    """Return `value`, which must be of `kind`."""
+    """Return `value`; raise `InputError` if it is not of `kind`."""
     if isinstance(value, kind):
         return value
     raise InputError(f"expected {wanted}, found {'nothing' if value is None else _type(value)}", path=path)
 
 
 def argument_text(thing: Any, index: int | None, path: str = "") -> Any:
-    """Return the field `arguments`: a text, or whatever else stands there; text that is none is refused."""
+    """Return the field `arguments`, whatever it is; raise `InputError` for what JSON cannot express."""
     value = get(thing, "arguments")
     if index is not None and value is not None and not (isinstance(value, str) and value.isascii()):
         check_value(value, index, f"{path}.arguments" if path else "arguments")
@@ -178,7 +178,7 @@ def argument_text(thing: Any, index: int | None, path: str = "") -> Any:
 
 
 def typed(value: Any, index: int | None, path: str, foreign: Collection[str] = ()) -> Sequence[Any]:
-    """Return a list of parts that each say their type; raise `InputError` where one does not, or is of another wire."""
+    """Return a list of parts with types; raise `InputError` if one has no type, or one of another wire."""
     parts = listed(value, index, path)
     for place, part in enumerate(parts):
         kind = get(part, "type")
@@ -192,7 +192,7 @@ def typed(value: Any, index: int | None, path: str, foreign: Collection[str] = (
 
 
 def inner(thing: Any, name: str, index: int | None, path: str = "") -> Any:
-    """Return the object in the field `name`; raise `InputError` where something else is there."""
+    """Return the object in the field `name`; raise `InputError` if something else is there."""
     value = get(thing, name)
     if value is None or value.__class__ is dict:
         return value
@@ -203,11 +203,11 @@ def inner(thing: Any, name: str, index: int | None, path: str = "") -> Any:
 
 
 class SurrogateError(InputError):
-    """A text holds half of a surrogate pair: it cannot be sent as it is."""
+    """A text holds half of a surrogate pair, so it cannot be sent as it is."""
 
 
 def check_value(value: Any, index: int | None, path: str) -> None:
-    """Raise `InputError` where a user's value cannot be JSON: cyclic, too deep, not a number, no text."""
+    """Raise `InputError` if a user's value cannot be JSON: a cycle, too deep, not a number, half a surrogate pair."""
     try:
         check_plain(outline(value), index=index, path=path, foreign=True)
     except InputError as error:
@@ -218,7 +218,7 @@ def check_value(value: Any, index: int | None, path: str) -> None:
 
 
 def sendable(value: Any) -> Any:
-    r"""Return `value` with each lone surrogate in its texts replaced by U+FFFD; itself where there is none.
+    r"""Return `value` with each lone surrogate in its texts replaced by U+FFFD; itself if there is none.
 
     >>> sendable({"text": "caf" + chr(0xD83D)}) == {"text": "caf" + chr(0xFFFD)}
     True
@@ -245,7 +245,7 @@ def _type(value: Any) -> str:
 
 
 def argument_json(arguments: Any) -> str:
-    """Return the arguments of a call as JSON text: text as it is, complete or not; absent ones are an empty object.
+    """Return the arguments of a call as JSON text: text as it is, even if it is cut; `None` as an empty object.
 
     >>> argument_json({"q": 1}), argument_json('{"q": '), argument_json(None)
     ('{"q":1}', '{"q": ', '{}')
@@ -259,16 +259,16 @@ class _Object(msgspec.Struct, gc=False):
     """An empty struct: decoding into it validates a JSON object and builds nothing."""
 
 
-# An escaped backslash, a whole pair, or, as the one that is captured, half of a pair.
+# An escaped backslash, a whole pair, or half of a pair, which alone is captured.
 _ESCAPE = r"\\\\|\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(\\u[dD][89a-fA-F][\da-fA-F]{2})"
 decode_object: Callable[[Any], Any] = msgspec.json.Decoder(_Object).decode
-"""Read the text of a JSON object and build nothing; raise one of `NO_OBJECT` where it is none."""
+"""Check that a text is a JSON object without building it; raise one of `NO_OBJECT` if it is not."""
 _decode: Callable[[Any], Any] = msgspec.json.Decoder().decode
 NO_OBJECT = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what JSON text says; `None` where it is none."""
+    """Return the value of JSON text; `None` if it is no JSON."""
     try:
         return _decode(text)
     except NO_OBJECT:
@@ -285,7 +285,7 @@ def without_lone_escapes(text: str) -> str:
 
 
 def is_object_text(text: str) -> bool:
-    """Tell whether `text` is a JSON object, without building it.
+    """Return whether `text` is a JSON object, without building it.
 
     >>> is_object_text('{"a": [1, 2]}'), is_object_text('{"a": [1, '), is_object_text("[]")
     (True, False, False)
@@ -293,14 +293,14 @@ def is_object_text(text: str) -> bool:
     try:
         decode_object(str.__str__(text))  # msgspec reads no subclass of str
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        # A lone surrogate is no ground to throw a call's arguments away.
-        mended = without_lone_escapes(replace_surrogates(text)) if "\\u" in text else text
-        return mended != text and is_object_text(mended)
+        # A lone surrogate is no reason to throw away a call's arguments.
+        repaired = without_lone_escapes(replace_surrogates(text)) if "\\u" in text else text
+        return repaired != text and is_object_text(repaired)
     return True
 
 
 def sound_arguments(arguments: Any, *, as_text: bool) -> Any:
-    """Return `arguments` as an object, or as the text of one; what is none becomes an empty one.
+    """Convert arguments that are an object into text, or those that are text into an object; others become empty.
 
     >>> sound_arguments({"q": 1}, as_text=True), sound_arguments('{"q": 1}', as_text=False)
     ('{"q":1}', {'q': 1})
@@ -319,7 +319,7 @@ def sound_arguments(arguments: Any, *, as_text: bool) -> Any:
         return {}
     try:
         return msgspec.json.decode(str.__str__(arguments))
-    except msgspec.MsgspecError:  # a lone surrogate or a number out of range: nothing that could be sent
+    except msgspec.MsgspecError:  # a lone surrogate or a number out of range cannot be sent
         return {}
 
 
@@ -327,14 +327,14 @@ _TEXTS = ("text", "output_text", "input_text")
 
 
 def says_nothing(content: Any) -> bool:
-    """Tell whether content is absent, empty, or nothing but empty texts."""
+    """Return whether content is missing, empty, or holds only empty texts."""
     if not content or isinstance(content, str):
         return not content
     return all(word(part, "type") in _TEXTS and not get(part, "text") for part in content)
 
 
 def is_blank(content: Any) -> bool:
-    """Tell whether content is nothing but texts without a word."""
+    """Return whether content holds only blank texts."""
     if isinstance(content, str):
         return content.isspace()
     texts = [get(part, "text") if word(part, "type") in _TEXTS else None for part in content or ()]
@@ -342,7 +342,7 @@ def is_blank(content: Any) -> bool:
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as compact JSON text; what JSON cannot hold is told by its `repr`. Never raises."""
+    """Return `value` as compact JSON text, with `repr` for what JSON cannot hold. Never raises."""
     try:
         return msgspec.json.encode(value, enc_hook=repr).decode()
     except (TypeError, ValueError, RecursionError):  # a lone surrogate, a strange key, a cycle

@@ -1,4 +1,4 @@
-"""Suture's own messages: `Message` in the shape of a chat, `AgenticMessage` made of content blocks."""
+"""Suture's own messages: `Message`, which has the shape of a chat message, and `AgenticMessage`, a list of blocks."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +14,11 @@ from suture.wires.parts import MEDIA_PARTS, RawPart, Telling, as_block, as_part,
 from suture.wires.wire import CALLED, SAID, THOUGHT, ChatWire, ItemWire, gather
 
 _CUT = frozenset(("length", "content_filter"))
-"""Why a reply ends where it was broken off."""
+"""The finish reasons of a reply that was cut off."""
 
 
 class NativeWire(ChatWire):
-    """What the wires of Suture's own two message types have in common."""
+    """What the wires of Suture's two message types share."""
 
     text_arguments = True
     native = True
@@ -27,24 +27,24 @@ class NativeWire(ChatWire):
     article = "a"
 
     def check(self, message: Any, index: int | None = None) -> None:
-        """Raise `InputError` where `message` is none of this wire."""
+        """Raise `InputError` if `message` is not of this wire."""
         if not isinstance(message, self.message_type):
             expected = f"{self.article} {self.message_type.__name__}"
             raise self.fault(index, "", f"expected {expected}, found {message.__class__.__name__}")
 
     def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is one: its type says so."""
+        """Return whether `message` is of this wire, according to its type."""
         return isinstance(message, self.message_type)
 
     def extra_of(self, message: Any) -> Mapping[str, Any]:
         return message.extra
 
     def with_extra(self, message: Any, extra: Mapping[str, Any]) -> Any:
-        """Return `message` with `extra` attached as well."""
+        """Return `message` with `extra` added to its extra data."""
         return replace(message, extra={**message.extra, **extra}) if extra else message
 
     def compacted_by(self, message: Any) -> str:
-        """Return whose own compaction is among what a codec kept as it came: `anthropic.block` is Anthropic's."""
+        """Return the wire of a provider's compaction that a codec kept whole: `anthropic` for an `anthropic.block`."""
         is_chat = isinstance(message, own.Message)
         for part in message.assistant_gen_multi_content if is_chat else message.content_blocks:
             if isinstance(part, own.Opaque):
@@ -61,7 +61,7 @@ class NativeWire(ChatWire):
 
     @abstractmethod
     def pieces(self, message: Any) -> list[own.Delta]:
-        """Return what an assistant message says and calls, piece by piece."""
+        """Return the thoughts, texts and calls of an assistant message as pieces."""
 
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         return message.__class__ is self.message_type and message.role == "assistant"
@@ -86,7 +86,7 @@ class NativeWire(ChatWire):
 
 
 def _with_kind(extra: Mapping[str, Any], call: values.Call) -> Mapping[str, Any]:
-    """Return `extra` with the kind of a call that is no function's, so that its result is written in that form."""
+    """Return `extra` with the kind of a call that is not of a function, so that its result gets the same form."""
     return {**extra, values.KIND: call.kind} if call.kind else extra
 
 
@@ -121,7 +121,7 @@ class MessageWire(ItemWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
-        # Each call has its result right behind it, and those are quicker to read.
+        # Each call has its result right after it, and results are faster to read.
         return [message.tool_call_id for message in values.iterate(messages, start, stop) if message.role == "tool"]
 
     def view(self, message: Any, index: int | None = None) -> values.View:
@@ -148,11 +148,11 @@ class MessageWire(ItemWire, NativeWire):
         return "\n".join(texts), len(texts) == len(result.content)
 
     def result_parts(self, result: values.Result) -> tuple[own.Part, ...]:
-        """Return the text of a result, if it has one, and its parts as they are."""
+        """Return the text of a result, if it has one, then its parts as they are."""
         return _as_parts(result.content)
 
     def tell(self, message: Any, telling: Telling) -> None:
-        """Tell what `message` says beside its calls, and beside the result that it is."""
+        """Tell the words of `message`, without its calls, or the result that it is."""
         telling.say(message.reasoning_content)
         if message.role != "tool":
             telling.say(message.content)
@@ -189,7 +189,7 @@ class MessageWire(ItemWire, NativeWire):
         return changed if kept or message.content or message.tool_calls else None
 
     def with_text(self, message: Any, text: str) -> Any:
-        """Return `message` with `text` as its content, and its media."""
+        """Return `message` with `text` as its content, and with its media."""
         fields = {
             name: tuple([part for part in getattr(message, name) if not isinstance(part, own.TextPart)])
             for name in ("user_input_multi_content", "assistant_gen_multi_content")
@@ -210,7 +210,7 @@ class MessageWire(ItemWire, NativeWire):
         return own.Message.user(content)
 
     def result(self, call: values.Call, result: own.ToolResult) -> own.Message:
-        """Return the tool message that answers `call`: one text if its parts are nothing else."""
+        """Return the tool message that answers `call`; its content is one text if all parts are plain texts."""
         parts = result.parts
         plain = _only_texts(parts)
         return own.Message(
@@ -260,7 +260,7 @@ def _call(call: own.ToolCall) -> values.Call:
 
 
 def _content_of(message: own.Message) -> str | tuple[Any, ...]:
-    """Return what a tool message holds: its text, or its text, if it has one, and its parts."""
+    """Return the content of a tool message: its text, or a tuple of its text, if any, and its parts."""
     content, parts = message.content, message.user_input_multi_content
     if not parts:
         return content
@@ -274,7 +274,7 @@ def _as_parts(content: str | tuple[Any, ...]) -> tuple[own.Part, ...]:
 
 
 def _only_texts(parts: Sequence[own.Part]) -> bool:
-    """Tell whether `parts` are texts with nothing attached to them, so that one text says the same."""
+    """Return whether `parts` are texts with nothing attached to them, so that one text says the same."""
     if len(parts) == 1:
         return type(parts[0]) is own.TextPart and not parts[0].extra
     return all(type(part) is own.TextPart and not part.extra for part in parts)
@@ -286,7 +286,7 @@ def _texts(message: own.Message) -> list[str]:
     texts, last = ([message.content], -1) if message.content else ([], None)
     for part in message.assistant_gen_multi_content:
         is_text = isinstance(part, own.TextPart)
-        if is_text and last is not None and part.index in (None, last + 1) and not _begins(part):
+        if is_text and last is not None and part.index in (None, last + 1) and not _begins_item(part):
             texts[-1] += part.text
         elif is_text:
             texts.append(part.text)
@@ -294,13 +294,13 @@ def _texts(message: own.Message) -> list[str]:
     return [*texts, *said]
 
 
-def _begins(text: Any) -> bool:
-    """Tell whether a text of the model's begins, where one that was split, to cite or to sign it, goes on."""
+def _begins_item(text: Any) -> bool:
+    """Return whether a text begins another item, rather than continues a text that was split to cite or sign it."""
     return any(isinstance(kept, Mapping) and values.ITEM in kept for kept in text.extra.values())
 
 
 def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
-    """Tell whether the next messages of `rest` are the results of `calls`, one by one."""
+    """Return whether the next messages of `rest` are the results of `calls`, one by one."""
     for call in calls:
         answer: Any = next(rest, None)
         if answer.__class__ is not own.Message or answer.role != "tool":
@@ -312,7 +312,7 @@ def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
 
 
 def _write_content(message: own.Message, parts: Sequence[own.Part]) -> dict[str, Any]:
-    """Return the fields of a tool message that says `parts`: texts are its content where they can be."""
+    """Return the fields of a tool message for `parts`; texts become its content if possible."""
     content, old = message.content, message.user_input_multi_content
     if same_parts(parts, _as_parts(_content_of(message))):
         return {}
@@ -335,7 +335,7 @@ _KINDS: dict[Any, str] = {
     own.Reasoning: values.THINKING,
     **dict.fromkeys((own.UserInputImage, own.UserInputAudio, own.UserInputVideo, own.UserInputFile), values.MEDIA),
 }
-_MADE = frozenset((own.AssistantGenImage, own.AssistantGenAudio, own.AssistantGenVideo))
+_MODEL_MEDIA = frozenset((own.AssistantGenImage, own.AssistantGenAudio, own.AssistantGenVideo))
 _CARRIERS = frozenset((own.FunctionToolCall, own.FunctionToolResult, own.ToolSearchResult))
 
 
@@ -370,7 +370,7 @@ class AgenticWire(BlockWire, NativeWire):
         return place
 
     def call_ids(self, messages: Sequence[Any], start: int, stop: int) -> list[values.Key]:
-        # Each call has its result right behind it, alone in its message, and those are quicker to read.
+        # Each call has its result right after it, alone in a message, and results are faster to read.
         return [
             blocks[0].call_id
             for message in values.iterate(messages, start, stop)
@@ -393,7 +393,7 @@ class AgenticWire(BlockWire, NativeWire):
         return block.text
 
     def is_signed(self, block: Any) -> bool:
-        """Tell whether `block` is reasoning with a signature."""
+        """Return whether `block` is reasoning with a signature."""
         return isinstance(block, own.Reasoning) and bool(block.signature)
 
     def read_call(self, block: Any, index: int | None = None) -> values.Call:
@@ -414,13 +414,13 @@ class AgenticWire(BlockWire, NativeWire):
         return "\n".join(texts), len(texts) == len(content)
 
     def result_parts(self, result: values.Result) -> tuple[own.Part, ...] | None:
-        """Return the content of a result as parts; tools that were found are no content."""
+        """Return the content of a result as parts; `None` for the result of a tool search."""
         content = result.content
         return None if isinstance(content, own.ToolSearchResult) else tuple([as_part(block) for block in content])
 
     def tell_block(self, block: Any, telling: Telling) -> None:
-        """Tell one block; what the model made is media, too."""
-        if block.__class__ in _MADE:
+        """Tell one block; media that the model made are counted, too."""
+        if block.__class__ in _MODEL_MEDIA:
             telling.media += 1
         else:
             super().tell_block(block, telling)
@@ -456,13 +456,13 @@ class AgenticWire(BlockWire, NativeWire):
     # What an agent needs
 
     def user(self, content: str | Sequence[Any]) -> own.AgenticMessage:
-        """Return a user message of a text, or of parts and blocks."""
+        """Return a user message with a text, or with parts and blocks."""
         if isinstance(content, str):
             return own.AgenticMessage.user(content)
         return own.AgenticMessage("user", tuple([as_block(part) for part in part_list(content)]))
 
     def result(self, call: values.Call, result: own.ToolResult) -> own.AgenticMessage:
-        """Return the user message that holds the result of `call`: tools found, if that is all, or content."""
+        """Return the user message with the result of `call`; a sole `ToolSearchPart` becomes a `ToolSearchResult`."""
         parts, extra = result.parts, _with_kind(result.extra, call)
         if len(parts) == 1 and isinstance(parts[0], own.ToolSearchPart) and not result.is_error:
             found = own.ToolSearchResult(call.id, call.name, parts[0].tools, extra={**parts[0].extra, **extra})
@@ -472,7 +472,7 @@ class AgenticWire(BlockWire, NativeWire):
         return own.AgenticMessage("user", (made,))
 
     def join(self, deltas: Sequence[own.Delta]) -> own.AgenticMessage | None:
-        """Return the assistant message that these pieces make; its blocks stand as they were begun."""
+        """Return the assistant message that these pieces make, with its blocks in the order in which they began."""
         reply = gather(deltas)
         if not reply.runs:
             return None
@@ -488,7 +488,7 @@ class AgenticWire(BlockWire, NativeWire):
         return own.AgenticMessage("assistant", tuple(blocks), response_meta=meta)
 
     def pieces(self, message: Any) -> list[own.Delta]:
-        """Return what an assistant message says and calls, in the order of its blocks."""
+        """Return the thoughts, texts and calls of an assistant message, in the order of its blocks."""
         pieces: list[own.Delta] = []
         calls = 0
         for block in message.content_blocks:
@@ -503,13 +503,13 @@ class AgenticWire(BlockWire, NativeWire):
         return pieces
 
     def text(self, message: Any) -> str:
-        """Return what `message` says as text: its texts, and those in its results."""
+        """Return the text of `message`: its texts, and those in its results."""
         self.check(message)
         texts: list[str] = []
         goes_on = False
         for block in message.content_blocks:
             kind = self.kind(block)
-            if kind == values.TEXT and goes_on and not _begins(block):
+            if kind == values.TEXT and goes_on and not _begins_item(block):
                 texts[-1] += block.text
             elif kind in {values.TEXT, values.RESULT}:
                 texts.append(block.text if kind == values.TEXT else self.result_text(self.read_result(block))[0])
@@ -524,7 +524,7 @@ class AgenticWire(BlockWire, NativeWire):
 
 
 def _is_answered(call: Any, rest: Iterator[Any]) -> bool:
-    """Tell whether the next message of `rest` holds the result of `call`, and nothing else."""
+    """Return whether the next message of `rest` holds just the result of `call`."""
     answer: Any = next(rest, None)
     if answer.__class__ is not own.AgenticMessage or answer.role != "user":
         return False

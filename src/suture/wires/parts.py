@@ -1,4 +1,4 @@
-"""What messages hold: native parts, the content of results as each wire writes it, and the words that a model reads."""
+"""The content of messages: native parts, the form of a result's content on each wire, and the words a model reads."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +19,11 @@ _KINDS: Mapping[str, tuple[Any, Any, Any]] = {
     "video": (native.VideoPart, native.UserInputVideo, native.AssistantGenVideo),
     "file": (native.FilePart, native.UserInputFile, None),
 }
-"""What text and media are natively: a part, a block for the model, and a block that the model made."""
+"""The native types for text and each medium: a part, a block for the model, and a block that the model made."""
 MEDIA: Mapping[Any, str] = {
     kind: name for name, kinds in _KINDS.items() if name != "text" for kind in kinds if kind is not None
 }
-"""The parts and blocks that are not text, and which medium they hold."""
+"""The medium of each type of part or block for media."""
 USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: block for part, block, _ in _KINDS.values()}
 MODEL_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: made for part, _, made in _KINDS.values() if made}
 MEDIA_PARTS = (native.ImagePart, native.AudioPart, native.VideoPart, native.FilePart)
@@ -31,9 +31,9 @@ _PARTS: Mapping[Any, Callable[..., Any]] = {block: part for part, block in USER_
 
 
 class RawPart(native.Opaque):
-    """A part or block of another wire in a list of native parts: `raw` is the user's own object, untouched.
+    """A part or block of another wire in a list of native parts; `raw` is the user's object, unchanged.
 
-    It is no value to keep or to send: only the wire that made it can write it.
+    It must not be stored or sent: only the wire that made it can write it.
 
     >>> RawPart({"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}}).raw["type"]
     'image_url'
@@ -42,38 +42,38 @@ class RawPart(native.Opaque):
     data: Any
 
     def __post_init__(self) -> None:
-        """Take anything, and leave it as it is."""
+        """Accept any object, without the checks of `Opaque`."""
 
     @property
     def raw(self) -> Any:
-        """The object itself."""
+        """The user's object."""
         return self.data
 
     @property
     def type(self) -> str:
-        """The type that the object says it has; the empty string where it says none."""
+        """The type in the object, or an empty text."""
         return word(self.data, "type") or ""
 
     @property
     def index(self) -> int | None:
-        """Nothing: the object is another wire's."""
+        """Always `None`, because the object has another wire's form."""
         return None
 
     @property
     def extra(self) -> Mapping[str, Any]:
-        """Nothing: what is attached to the object is in the object."""
+        """Always empty, because any extra data are in the object."""
         return NO_EXTRA
 
 
 def part_list(content: Any) -> Sequence[Any]:
-    """Return `content` if it is a sequence of parts, and no text; raise `InputError` where it is something else."""
+    """Return `content` if it is a sequence of parts; raise `InputError` if it is a text or something else."""
     if not isinstance(content, Sequence) or isinstance(content, str | bytes):
         raise InputError(f"expected a text or a list of parts, found {type(content).__name__}", path="content")
     return content  # pyright: ignore[reportUnknownVariableType]
 
 
 def in_words(part: native.Part) -> str:
-    """Return `part` as text; of media that is where they are, or what."""
+    """Return `part` as text; for media, their URL, name or type."""
     if isinstance(part, native.TextPart | native.ReasoningPart):
         return part.text
     if isinstance(part, native.ToolSearchPart):
@@ -84,26 +84,26 @@ def in_words(part: native.Part) -> str:
 
 
 class Data(Struct, frozen=True):
-    """What a block of media holds itself, rather than where it is."""
+    """The data of media that a block holds itself."""
 
     mime_type: str
     base64: str
 
     @property
     def url(self) -> str:
-        """It as a data URL."""
+        """The same as a data URL."""
         return f"data:{self.mime_type};base64,{self.base64}"
 
 
 def data_of(block: Any, default: str = "application/octet-stream") -> Data | None:
-    """Return what a block of media holds; `None` where it only says where that is."""
+    """Return the data in a block of media; `None` if it has only a URL."""
     if block.base64_data:
         return Data(block.mime_type or default, block.base64_data)
     return split_data_url(block.url, block.mime_type or default)
 
 
 def split_data_url(url: str, default: str = "application/octet-stream") -> Data | None:
-    """Return what a data URL holds; `None` of any other address."""
+    """Return the data in a data URL; `None` for any other URL."""
     head, found, data = url.partition(";base64,")
     if not found or not head.startswith("data:"):
         return None
@@ -111,13 +111,13 @@ def split_data_url(url: str, default: str = "application/octet-stream") -> Data 
 
 
 def media_in_words(block: Any, default: str = "media") -> str:
-    """Return where media are, or what: what takes their place where a format cannot hold them."""
+    """Return the URL, name or type of media, as a text for formats that cannot hold them."""
     where = "" if block.url.startswith("data:") else block.url
     return where or getattr(block, "name", "") or f"({block.mime_type or default})"
 
 
 def as_block(part: Any) -> Any:
-    """Return a part as the content block that says the same; anything else as it is."""
+    """Return a part as the content block for it; anything else as it is."""
     kind = USER_BLOCKS.get(part.__class__)
     if kind is not None:
         return kind(**asdict(part))
@@ -127,7 +127,7 @@ def as_block(part: Any) -> Any:
 
 
 def as_part(block: Any) -> native.Part:
-    """Return a content block of a result as the part that says the same; one that has none, wrapped."""
+    """Return a content block of a result as the part for it; if there is none, as a `RawPart`."""
     kind = _PARTS.get(block.__class__)
     if kind is not None:
         return kind(**asdict(block))
@@ -135,7 +135,7 @@ def as_part(block: Any) -> native.Part:
 
 
 def plain(thing: Any) -> Any:
-    """Return `thing` as plain dicts and lists, itself if it is that; raise `InputError` where it cannot be.
+    """Return `thing` as plain dicts and lists, the same object if it is plain; raise `InputError` if it cannot be.
 
     >>> from types import SimpleNamespace
     >>> plain(SimpleNamespace(role="user", content=[SimpleNamespace(type="text", text="hi")]))
@@ -146,45 +146,45 @@ def plain(thing: Any) -> Any:
     except InputError:
         native.check_plain(thing, foreign=True)
         try:
-            thing = _rebuilt(thing, {})
+            thing = _rebuild(thing, {})
         except RecursionError:
             raise InputError("nested too deeply") from None
         native.check_plain(thing)
     return thing
 
 
-def _rebuilt(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
-    """Return `thing` with each object in it made a dict; one that holds itself stays, to be refused."""
+def _rebuild(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
+    """Return `thing` with each object in it as a dict; one that contains itself stays, so that it is refused later."""
     if isinstance(thing, str):
         return str.__str__(thing)
     if thing is None or isinstance(thing, int | float | bytes | type):
         return thing
     if id(thing) not in met:
         met[id(thing)] = (thing, thing)
-        met[id(thing)] = (thing, _taken_apart(thing, met))
+        met[id(thing)] = (thing, _take_apart(thing, met))
     return met[id(thing)][1]
 
 
-def _taken_apart(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
+def _take_apart(thing: Any, met: dict[int, tuple[Any, Any]]) -> Any:
     if is_list(thing):
-        return [_rebuilt(value, met) for value in thing]
+        return [_rebuild(value, met) for value in thing]
     if is_map(thing):
-        return {key: _rebuilt(value, met) for key, value in thing.items()}
+        return {key: _rebuild(value, met) for key, value in thing.items()}
     dump = getattr(thing, "model_dump", None)
     if dump is not None:
         return dump(exclude_unset=True, mode="json", warnings=False)
     fields: dict[str, Any] = getattr(thing, "__dict__", {})
-    return {name: _rebuilt(value, met) for name, value in fields.items() if not name.startswith("_")} or thing
+    return {name: _rebuild(value, met) for name, value in fields.items() if not name.startswith("_")} or thing
 
 
 class Form(Struct, frozen=True):
     """How a wire writes the content of a result.
 
-    `find` returns the text that a block says, `None` of a block that is no text. `make` returns the block of a text.
-    `media` returns a native part in the wire's form, where it has one. `lone`: a text may stand without a block.
+    `find` returns the text of a block, or `None` if it is no text. `make` returns the block for a text. `media` returns
+    a native part in the wire's form, if it has one. `lone`: content may be a text without a block.
 
-    What is put together keeps as much of what was there as it can: content that says the same stays the very same, and
-    a text that was changed keeps its own block.
+    `join` keeps as much of the old content as it can: content that says the same stays the same object, and a text that
+    was changed keeps its block.
 
     >>> from suture.messages import TextPart
     >>> form = Form(typed_text("text"), text_block("text"))
@@ -200,11 +200,11 @@ class Form(Struct, frozen=True):
     lone: bool = True
 
     def write_text(self, text: str) -> Any:
-        """Return the content that says `text` and nothing else."""
+        """Return content with just `text`."""
         return text if self.lone else [self.make(text)]
 
     def split(self, content: Any) -> tuple[native.Part, ...] | None:
-        """Return content as parts: texts as native ones, all else as it is; `None` where it is no list of blocks."""
+        """Return content as parts: native ones for texts, `RawPart`s for others; `None` if it is no list of blocks."""
         if content is None or isinstance(content, str):
             return (native.TextPart(content),) if content else ()
         if not is_list(content):
@@ -213,10 +213,10 @@ class Form(Struct, frozen=True):
         return tuple([RawPart(block) if text is None else native.TextPart(text) for block, text in texts])
 
     def join(self, parts: Sequence[native.Part], content: Any) -> Any:
-        """Return the content that says `parts` in the place of `content`."""
+        """Return the content for `parts`, which replaces `content`."""
         if same_parts(parts, self.split(content)):
             return content
-        # With as many texts as before, each takes its block over.
+        # If there are as many texts as before, each keeps its block.
         old = [block for block in content if self.find(block) is not None] if is_list(content) else []
         own = iter(old if len(old) == sum(isinstance(part, native.TextPart) for part in parts) else ())
         blocks = [self._write(part, next(own, None) if isinstance(part, native.TextPart) else None) for part in parts]
@@ -227,7 +227,7 @@ class Form(Struct, frozen=True):
         return blocks
 
     def _write(self, part: native.Part, own: Any) -> Any:
-        """Return the block of `part`, in its `own` block where it has one."""
+        """Return the block for `part`, or its `own` block with the new text."""
         if isinstance(part, RawPart):
             return part.raw
         if isinstance(part, native.TextPart) and own is not None:
@@ -239,7 +239,7 @@ class Form(Struct, frozen=True):
 
 
 def typed_text(*types: str) -> Callable[[Any], str | None]:
-    """Return a function that finds the text in a block of one of these types.
+    """Return a function that returns the text of a block of one of these types.
 
     >>> typed_text("text")({"type": "text", "text": "hi"})
     'hi'
@@ -253,7 +253,7 @@ def typed_text(*types: str) -> Callable[[Any], str | None]:
 
 
 def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - the field's name
-    """Return a function that makes a text a block of this type.
+    """Return a function that makes a block of this type from a text.
 
     >>> text_block("input_text")("hi")
     {'type': 'input_text', 'text': 'hi'}
@@ -266,7 +266,7 @@ def text_block(type: str) -> Callable[[str], dict[str, Any]]:  # noqa: A002 - th
 
 
 def same_parts(parts: Sequence[native.Part], others: Sequence[native.Part] | None) -> bool:
-    """Tell whether both are the same parts: wrapped objects the very same, all else equal."""
+    """Return whether both are the same parts: wrapped objects must be identical, others equal."""
     if others is None or len(parts) != len(others):
         return False
     return all(
@@ -278,7 +278,7 @@ def same_parts(parts: Sequence[native.Part], others: Sequence[native.Part] | Non
 _LONG = 256
 _DEEPEST = 100
 _DATA_URL = r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*,"
-# One run, or lines as MIME and PEM wrap them. Possessive: one pass, whatever the text.
+# One line, or lines as MIME and PEM wrap them. Possessive, so that any text takes only one pass.
 _BASE64 = r"(?:[A-Za-z0-9+/_-]{60,}+\r?+\n?+)*+[A-Za-z0-9+/_-]*+={0,2}\s*+"
 _SEALED = re.compile("signature|encrypted|redacted", re.IGNORECASE)
 _OWN = frozenset(("extra", "index"))
@@ -286,7 +286,7 @@ _NOTHING: Any = object()
 
 
 class Words(NamedTuple):
-    """What a model reads of one message: its role and its texts in order, and how many media it carries.
+    """What a model reads in one message: its role and its texts in order, and the number of its media.
 
     >>> from suture.wires import get_wire
     >>> get_wire("openai-chat").words({"role": "user", "content": "hi"})
@@ -298,10 +298,10 @@ class Words(NamedTuple):
 
 
 class Telling:
-    """The words of a message while they are gathered.
+    """Collects the words of a message.
 
-    A shape that nobody here knows is told as JSON, without what is no text in it: payloads (base64, data URLs, bytes)
-    are media, signatures and encrypted content are nothing at all.
+    A value of unknown shape is told as JSON, without what is not readable: payloads (base64, data URLs, bytes) count as
+    media, signatures and encrypted content are left out.
 
     >>> telling = Telling("user")
     >>> telling.say("hi")
@@ -317,11 +317,11 @@ class Telling:
         self.media = 0
 
     def words(self) -> Words:
-        """Return what was told."""
+        """Return what was collected."""
         return Words(tuple(self.texts), self.media)
 
     def say(self, text: Any) -> None:
-        """Tell a text; something else that stands in its place is shown."""
+        """Tell a text; show any other value that is in its place."""
         if isinstance(text, str):
             if text:
                 self.texts.append(text)
@@ -329,7 +329,7 @@ class Telling:
             self.show(text)
 
     def write(self, arguments: Any) -> None:
-        """Tell the arguments of a call, all of them: the model wrote them."""
+        """Tell the arguments of a call in full, because the model wrote them."""
         if arguments is not None:
             self.say(arguments if isinstance(arguments, str) else json_text(arguments))
 
@@ -343,13 +343,13 @@ class Telling:
             self.show(part.tools if isinstance(part, native.ToolSearchPart) else part)
 
     def show(self, value: Any) -> None:
-        """Tell a value of any shape as compact JSON, without what is no text in it."""
+        """Tell a value of any shape as compact JSON, without what is not readable."""
         kept = self._readable(value, set())
         if kept is not _NOTHING:
             self.texts.append(json_text(kept))
 
     def _readable(self, value: Any, above: set[int]) -> Any:
-        """Return `value` as dicts and lists of what can be read; `above` are the containers it stands in."""
+        """Return the readable content of `value` as dicts and lists; `above` has the ids of containers around it."""
         if value is None or isinstance(value, int | float):
             return value
         if isinstance(value, str):
@@ -361,7 +361,7 @@ class Telling:
         if is_payload:
             self.media += 1
             return _NOTHING
-        inside = None if isinstance(value, str) else _opened(value)
+        inside = None if isinstance(value, str) else _open(value)
         if inside is None:
             return value
         if id(value) in above or len(above) > _DEEPEST:
@@ -378,12 +378,12 @@ class Telling:
         return found
 
 
-def _opened(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
-    """Return what a container holds: fields by name, or items; `None` for what is no container."""
+def _open(value: Any) -> Mapping[Any, Any] | Sequence[Any] | None:
+    """Return the content of a container: fields by name, or items; `None` if `value` is no container."""
     if is_list(value) or is_map(value):
         return value
     if isinstance(value, native.Opaque):
-        return _opened(value.data)
+        return _open(value.data)
     if isinstance(value, Struct):
         tag, field = value.__struct_config__.tag, value.__struct_config__.tag_field
         fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in _OWN}

@@ -1,7 +1,7 @@
-"""Which wires there are, and of which one messages are.
+"""Lists the wires, and recognises the wire of a list of messages.
 
-Wires for the message objects of other frameworks live with the integrations. A framework is known by the package that
-its message classes come from; nothing of it is imported before one of them is met.
+Wires for the message objects of other frameworks live with the integrations. A framework is recognised by the package
+of its message classes; nothing of it is imported before such a message comes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ from suture.wires.wire import ChatWire, Wire
 
 class _Guest(Struct, frozen=True):
     package: str
-    """Where its message classes come from."""
+    """The package of its message classes."""
     module: str
-    """Where its wire is, as `WIRE`."""
+    """The module that has its wire as `WIRE`."""
     requirement: str
-    """What pip is told to install."""
+    """What pip must install."""
 
 
 _GUESTS = {
@@ -37,12 +37,12 @@ GUEST_WIRES = tuple(_GUESTS)
 _WIRES: dict[str, Wire] = {wire.name: wire for wire in (MessageWire(), AgenticWire())}
 
 _PROVIDERS = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
-"""Wires that stand with their provider in `suture.providers`; each is loaded when it is asked for."""
+"""The wires in `suture.providers`, each of which is loaded on first use."""
 
-_FOR_AGENTS = ("message", "agentic", "openai-chat")
+_CHAT_WIRES = ("message", "agentic", "openai-chat")
 
 WIRES = (*_WIRES, *_PROVIDERS)
-"""The names of all wires but the guests'."""
+"""The names of all wires except those of guests."""
 
 
 _NO_MESSAGES: frozenset[Any] = frozenset((type(None), str, bytes, bool, int, float, list, tuple))
@@ -71,22 +71,22 @@ def get_wire(name: str) -> Wire:
 
 
 def get_chat_wire(name: str) -> ChatWire:
-    """Return the wire called `name`, one that an agent can run on.
+    """Return the wire called `name` if an agent can run on it.
 
     >>> get_chat_wire("message").name
     'message'
     """
-    wire = get_wire(name) if name in _FOR_AGENTS else None
+    wire = get_wire(name) if name in _CHAT_WIRES else None
     if isinstance(wire, ChatWire):
         return wire
-    raise ConfigError(f"an agent cannot run on the wire {name!r}; it can on: {', '.join(_FOR_AGENTS)}")
+    raise ConfigError(f"an agent cannot run on the wire {name!r}; it can on: {', '.join(_CHAT_WIRES)}")
 
 
 def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of the wires that these messages may be of: one where the evidence is certain.
+    """Return the names of the wires that these messages may be of; just one if the evidence is certain.
 
-    Plain text messages look alike on several wires, and often the answer is the same on all of them; it is
-    for the caller to compare what they would give.
+    Plain text messages look alike on several wires, and often the answer is the same on all of them. The caller must
+    compare the answers.
 
     >>> recognise([{"role": "tool", "tool_call_id": "a", "content": "42"}])
     ('openai-chat',)
@@ -100,14 +100,14 @@ def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
 
 
 def check_list(messages: Any) -> None:
-    """Raise `InputError` where `messages` is no list of messages at all."""
+    """Raise `InputError` if `messages` is not a list."""
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
         hint = "; pass the list it holds" if isinstance(messages, Mapping) else ""
         raise InputError(f"expected a list of messages, found {type(messages).__name__}{hint}")  # pyright: ignore[reportUnknownArgumentType]
 
 
 def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tuple[str, ...]:
-    """Return those of the wires `names` that `messages[start:]` may be of.
+    """Return those of `names` whose wires `messages[start:]` may be of.
 
     >>> narrow(("anthropic", "gemini"), [{"role": "user", "parts": [{"text": "hi"}]}])
     ('gemini',)
@@ -130,7 +130,7 @@ def narrow(names: Sequence[str], messages: Sequence[Any], start: int = 0) -> tup
 
 
 def _misfit(message: Any, candidates: Sequence[Wire]) -> str:
-    """Say why no candidate takes `message`: in its own words where there is only one left to ask."""
+    """Return why no candidate takes `message`; if only one is left, in that wire's words."""
     for wire in candidates:
         try:
             wire.view(message)
@@ -143,6 +143,6 @@ def _misfit(message: Any, candidates: Sequence[Wire]) -> str:
 
 @lru_cache(maxsize=256)
 def _guest_of(kind: type) -> str:
-    """Return the name of the guest that a class of messages belongs to; the empty string where none does."""
+    """Return the name of the guest that a message class belongs to, or an empty text."""
     packages = {base.__module__.partition(".")[0] for base in kind.__mro__}
     return next((name for name, guest in _GUESTS.items() if guest.package in packages), "")

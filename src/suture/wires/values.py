@@ -1,4 +1,4 @@
-"""What wires say of messages, and what is asked of them: calls, results, views and edits."""
+"""The values that go into wires and come out of them: calls, results, views and edits."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,44 +13,44 @@ from suture.messages import FrozenMap, Part
 from suture.messages.values import is_sendable
 
 Key = Any
-"""What a call and its result have in common: the id; a pair where the id alone would not do."""
+"""What a call and its result share: the id, or a pair if the id alone is not enough."""
 
 CALL, RESULT, TEXT, THINKING, MEDIA, OTHER = "call", "result", "text", "thinking", "media", "other"
-"""What a block of a message can be, on any wire."""
+"""The kinds of blocks, on any wire."""
 
 MARK = "_suture_placeholder"
 """The key in `extra` of a result that Suture made; its value is the cause."""
 
 KIND = "suture.kind"
-"""The key in `extra` of a call that is no function's, and of its result; its value is the kind of call."""
+"""The key in `extra` of a call that is not of a function, and of its result; its value is the kind of call."""
 
 ITEM = "item"
-"""What an item of the model's that is a message has beside its content, where such items are kept apart.
+"""The key for the other fields of a message item, on wires where one reply may have several such items.
 
-It is kept in the `extra` of the native message, so that a reply that is one text is nothing else; of a second such
-item, in that of its first block.
+They are kept in the `extra` of the native message, so that the block of a single text has none; those of a further
+item, in the `extra` of its first block.
 """
 
 _LARGE, _DEEP = 2**63, 40
-"""What a glance takes for granted: integers below, and levels of nesting."""
+"""The limits of what a glance accepts: integers are smaller, and nesting is less deep."""
 
 NO_EXTRA: Mapping[str, Any] = FrozenMap()
-"""What is attached to something that nothing is attached to."""
+"""The extra data of a message or result that has none."""
 
 
 class Call(NamedTuple):
-    """One tool call as a message carries it; an absent id or name is the empty string."""
+    """One tool call in a message; a missing id or name is an empty text."""
 
     id: str
     name: str
     arguments: Any = None
     kind: str = ""
     alias: str = ""
-    """Another id that a result may mean it by."""
+    """Another id by which a result may refer to it."""
 
 
 class Result(NamedTuple):
-    """One tool result as a message carries it."""
+    """One tool result in a message."""
 
     id: str
     name: str
@@ -59,16 +59,15 @@ class Result(NamedTuple):
     marked: bool = False
     failed: bool = False
     extra: Mapping[str, Any] = NO_EXTRA
-    """What is attached to it, on a wire with marks."""
+    """Its extra data, on a wire with marks."""
 
 
 class View(NamedTuple):
-    """What the engines need to know of one message.
+    """What pairing and fit need to know about one message.
 
-    `role` is one of system, user, assistant, tool. `signed`: it holds signed or encrypted content, so
-    only ids may change. `empty`: it carries nothing a provider could use. `loose`: it carries something
-    beside its results, so it cannot be taken apart without remainder. `blank`: the provider takes it, but it says
-    nothing.
+    `role` is system, user, assistant or tool. `signed`: it holds signed or encrypted content, so only ids may change.
+    `empty`: it holds nothing that a provider could use. `loose`: it holds something beside its results, which remains
+    if these are taken out. `blank`: the provider accepts it, but it has no words.
     """
 
     role: str
@@ -81,7 +80,7 @@ class View(NamedTuple):
 
     @property
     def silent(self) -> bool:
-        """Whether nobody speaks in it."""
+        """Whether it says nothing."""
         return self.empty or self.blank
 
 
@@ -96,8 +95,8 @@ class CallEdit(Struct, frozen=True):
 class ResultEdit(Struct, frozen=True):
     """What is to change in one result; `None` leaves a field as it is.
 
-    `parts` are all of its content (`Wire.result_parts` has the form), and win over `text`. `extra` is added to what is
-    attached to it, on wires where something can be.
+    `parts` replace all of its content (in the form of `Wire.result_parts`), and win over `text`. `extra` is added to
+    its extra data, on wires with marks.
     """
 
     id: str | None = None
@@ -108,7 +107,7 @@ class ResultEdit(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """One result on its way to its call: real (`message`, `position`) or to be made (`call`, `text`)."""
+    """One result to be put after its call: a real one (`message`, `position`) or a new one (`call`, `text`)."""
 
     message: Any = None
     position: int = 0
@@ -118,7 +117,7 @@ class Piece(Struct, frozen=True):
 
 
 class Demands(Struct, eq=False, kw_only=True):
-    """What a glance must know of a profile: what ids and names it takes, and what else it asks for.
+    """What a glance must know of a profile: which ids and names it accepts, and what else it demands.
 
     >>> Demands().accepts("call_1", "search")
     True
@@ -128,27 +127,27 @@ class Demands(Struct, eq=False, kw_only=True):
     match_id: Callable[[str], Any] = bool
     limit: int = sys.maxsize
     used: dict[str, None] | None = None
-    """The ids that have gone by, where an id is used once in a request; a glance adds those that it accepts."""
+    """The ids so far, if an id may be used only once in a request; a glance adds those that it accepts."""
     accepts_name: Callable[[str], bool] = bool
     field: str = ""
     adjacent: bool = False
-    """Whether the results of a turn come before the next turn, also on a wire that does not ask for it."""
+    """Whether the results of a turn must come before the next turn, even on a wire that does not demand it."""
     items: dict[str, None] = new(default_factory=dict[str, None])
-    """The ids of items that have gone by."""
+    """The ids of items so far."""
     names: set[Any] = new(default_factory=set[Any])
-    """The names that were found to be accepted."""
+    """The names that are known to be accepted."""
     last: str = ""
-    """The role of the message before, `results` where it holds some."""
+    """The role of the message before, or `results` if it holds some."""
     stop: int | None = None
-    """Where a glance ends."""
+    """The index at which a glance ends."""
     identifiers: bool = False
-    """Whether any identifier may be an id."""
+    """Whether every ASCII identifier is accepted as an id."""
 
     def __post_init__(self) -> None:
         self.identifiers = bool(self.match_id("toolu_01") and self.match_id("_aZ9"))
 
     def accepts(self, call_id: Any, name: Any) -> bool:
-        """Tell whether a call may go by this id and name, as far as one call can tell."""
+        """Return whether a call may have this id and name, as far as one call can show."""
         if call_id.__class__ is not str or (name not in self.names and not self.learns(name)):
             return False
         if len(call_id) > self.limit or (self.used is not None and call_id in self.used):
@@ -158,7 +157,7 @@ class Demands(Struct, eq=False, kw_only=True):
         return bool(call_id and self.match_id(call_id)) and (call_id.isascii() or is_sendable(call_id))
 
     def learns(self, name: Any) -> bool:
-        """Tell whether a call may go by a name that was not met before."""
+        """Return whether a call may have a new name; remember it if so."""
         if name.__class__ is not str or not name or not is_sendable(name):
             return False
         if not self.accepts_name(name):
@@ -167,13 +166,13 @@ class Demands(Struct, eq=False, kw_only=True):
         return True
 
     def use(self, call_ids: Iterable[str]) -> None:
-        """Note the ids of a group that was accepted."""
+        """Remember the ids of a group that was accepted."""
         if self.used is not None:
             self.used.update(dict.fromkeys(call_ids))
 
 
 def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Iterator[Any]:
-    """Return an iterator over `messages[start:stop]` that copies nothing of a list."""
+    """Return an iterator over `messages[start:stop]` that does not copy a list."""
     if not isinstance(messages, list):
         return iter(messages[start:stop])
     rest: Any = iter(messages)
@@ -182,17 +181,17 @@ def iterate(messages: Sequence[Any], start: int, stop: int | None = None) -> Ite
 
 
 def is_plain_text(text: Any) -> bool:
-    """Tell whether `text` is a text that can be sent."""
+    """Return whether `text` is a text that can be sent."""
     return text.__class__ is str and (text.isascii() or is_sendable(text))
 
 
 def says_something(text: Any) -> bool:
-    """Tell whether `text` is a text that is not blank and can be sent."""
+    """Return whether `text` is a text that is not blank and can be sent."""
     return text.__class__ is str and text.strip() != "" and (text.isascii() or is_sendable(text))
 
 
 def is_plain_object(value: Any) -> bool:
-    """Tell whether `value` is an object that JSON can carry, as far as a glance can tell."""
+    """Return whether `value` is an object that JSON can hold, as far as a glance can tell."""
     if value.__class__ is not dict:
         return False
     for key in value:
@@ -230,7 +229,7 @@ def _is_plain(value: Any, depth: int) -> bool:
 
 
 def are_texts(blocks: Sequence[Any]) -> bool:
-    """Tell whether blocks of one key are texts that say something and can be sent; none are not."""
+    """Return whether all blocks have only a text, which is not blank and can be sent; `False` for no blocks."""
     for block in blocks:
         text = block["text"]
         if text.__class__ is not str or not text.strip() or not (text.isascii() or is_sendable(text)):
@@ -241,28 +240,28 @@ def are_texts(blocks: Sequence[Any]) -> bool:
 
 
 class Turns(NamedTuple):
-    """How a glance reads messages whose roles alternate: what roles and fields are called, and what blocks say."""
+    """How a glance reads messages whose roles alternate: the names of roles and fields, and readers of blocks."""
 
     model: str
     user: str
     role: str
     blocks: str
     read_calls: Callable[[list[Any], Demands], list[Any] | None]
-    """The calls among the blocks of a message of the model's; `None` where it needs a second look."""
+    """Returns the calls among the blocks of a message of the model; `None` if it needs a second look."""
     are_answered: Callable[[list[Any], Any, Demands], bool]
-    """Whether a message holds the results of these calls, in order, and nothing that needs a second look."""
+    """Returns whether a message holds the results of these calls, in order, and needs no second look."""
     are_texts: Callable[[list[Any]], bool] = are_texts
-    """Whether the blocks of a message of the user's are texts that can be sent."""
+    """Returns whether the blocks of a user message are texts that can be sent."""
     lone: bool = False
-    """Whether a text may stand for its block, and messages of the user's beside each other."""
+    """Whether content may be a plain text, and user messages may be neighbours."""
     foreign: frozenset[str] = frozenset()
     """The fields that only messages of other wires have."""
 
 
 def glance_at_turns(messages: Sequence[Any], start: int, demands: Demands, turns: Turns) -> int:
-    """Return how far roles alternate, and every turn has its results in the next message, at a glance."""
+    """Return the index up to which roles alternate and each turn has its results in the next message, at a glance."""
     place, (model, user, role, field, read_calls, are_answered, say, lone, foreign) = start, turns
-    is_open = not demands.last and "model-first" not in demands.problems  # nobody asks who spoke before
+    is_open = not demands.last and "model-first" not in demands.problems  # any role may come first
     rest = iterate(messages, start, demands.stop)
     try:
         first = messages[start]
@@ -293,6 +292,6 @@ def glance_at_turns(messages: Sequence[Any], start: int, demands: Demands, turns
                 else:
                     expected = user
             place += 1
-    except (KeyError, TypeError, AttributeError):  # a field is not what it should be: that needs a second look
+    except (KeyError, TypeError, AttributeError):  # a field is not as expected: that needs a second look
         pass
     return place

@@ -1,7 +1,7 @@
 """Suture in LangChain's agents and in deepagents. Needs the extra `langchain`.
 
-`PatchToolCallsMiddleware` goes into `create_agent(middleware=[…])`, and into `create_deep_agent(middleware=[…])`, where
-it takes the place of deepagents' own class of that name.
+`PatchToolCallsMiddleware` goes into `create_agent(middleware=[…])`, or into `create_deep_agent(middleware=[…])`, where
+it replaces deepagents' own class of that name.
 """
 
 from importlib import import_module
@@ -24,7 +24,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a middleware when it is asked for: the messages alone need nothing but langchain-core."""
+    """Load a middleware when it is first used, because the wire alone only needs langchain-core."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import_extra("langchain", "langchain>=1.4.4")

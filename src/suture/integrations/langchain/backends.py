@@ -1,8 +1,8 @@
-"""Where LangChain programs keep things, as backends for tool output, and what a conversation has there.
+"""The stores of LangChain programs as backends for tool output, and the output of a conversation in them.
 
 A store of LangGraph, a key-value store of LangChain, a backend of deepagents, anything with `write(path, content)`:
-each is given one form, which never overwrites a file. Those stores overwrite without a word. So they are looked into
-first, and meanwhile others in this process are kept away from the path. Nothing of deepagents is imported.
+each gets the form of a backend that never overwrites a file. The stores themselves overwrite silently, so a path is
+read first, and meanwhile other writers in this process are kept away from it. Nothing of deepagents is imported.
 """
 
 import re
@@ -27,7 +27,7 @@ from suture.stores import FileBackend, PathNotFoundError, PathTakenError, StoreE
 from suture.wires import Wire
 
 RUN_STORE = "store"
-"""What stands for the store that the agent was made with."""
+"""The name for the store that the agent was made with."""
 _LISTED = 10_000
 """How many files of a conversation are listed."""
 _REMEMBERED = 65_536
@@ -35,11 +35,11 @@ _REMEMBERED = 65_536
 
 
 class Memory(dict[Any, Any]):
-    """What one middleware has written of late, in this process: what is at a path, and whose paths are whose."""
+    """What one middleware has lately written in this process: the digest at a path, and the paths of conversations."""
 
     def note(self, key: Any, value: Any) -> Any:
-        """Remember a value, unless there is another; return the one that is remembered."""
-        known = self.setdefault(key, value)  # in one step, as threads share it
+        """Remember a value, unless the key has one; return the remembered value."""
+        known = self.setdefault(key, value)  # atomic, because threads share it
         while len(self) > _REMEMBERED:
             with suppress(RuntimeError):  # another thread did it
                 self.pop(next(iter(self)), None)
@@ -47,7 +47,7 @@ class Memory(dict[Any, Any]):
 
 
 class Backends:
-    """What one middleware was given to keep output in.
+    """The backends that one middleware was given.
 
     >>> from langgraph.store.memory import InMemoryStore
     >>> backend_of = Backends(Settings(), InMemoryStore()).in_run(None, waits=False)
@@ -60,10 +60,10 @@ class Backends:
         given = [backend, *[config.backend for config in settings.tool_config.values()]]
         made = [_is_of_run(each) or adapt(each, self.memory) for each in given if each is not None]
         self.can_read = any(each is True or isinstance(each, FileBackend) for each in made)
-        """Whether output can be read back; where only a run has the backend, that is expected."""
+        """Whether output can be read back; that is assumed of a backend that only a run has."""
 
     def in_run(self, runtime: Any, *, waits: bool) -> Callable[[str], Any]:
-        """Return what gives the backend of a tool in one run; `waits` says that async methods are to be used."""
+        """Return a function that returns the backend of a tool in one run; `waits` chooses async methods."""
         made: dict[int, Any] = {}
 
         def backend_of(name: str) -> Any:
@@ -80,12 +80,12 @@ class Backends:
 
 
 def _is_of_run(given: Any) -> bool:
-    """Tell whether only a run has the backend: it has a store, or `lambda runtime: …` makes one of it."""
+    """Return whether only a run has the backend: its store, or the result of `lambda runtime: …`."""
     return given == RUN_STORE or (callable(given) and not isinstance(given, type) and not hasattr(given, "write"))
 
 
 def adapt(store: Any, memory: Memory, *, waits: bool = False) -> Any:
-    """Return a store in the form of a backend; refuse what cannot keep tool output.
+    """Return a store in the form of a backend; refuse one that cannot keep tool output.
 
     >>> adapt(7, Memory())
     Traceback (most recent call last):
@@ -112,13 +112,13 @@ def adapt(store: Any, memory: Memory, *, waits: bool = False) -> Any:
 
 
 class _Writer:
-    """Anything with `write`: it cannot say what it holds, so only what this process has written is known."""
+    """Anything with `write`: it cannot be read, so only what this process has written is known."""
 
     def __init__(self, store: Any, memory: Memory, *, waits: bool) -> None:
         self.store, self._memory, self._waits = store, memory, waits
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a file, unless another is there; the same once more is no error."""
+        """Write a file, unless the path has another one; the same content again is no error."""
         text = content if isinstance(content, str) else content.decode("utf-8", "surrogatepass")
         body = encode_text(text)
         key, digest = folded(path), sha256(body).digest()
@@ -138,12 +138,12 @@ class _Writer:
             raise PathTakenError(path)
 
     async def find(self, path: str) -> bytes | None:
-        """Return what is at a path, as far as is known."""
+        """Return the content at a path, as far as it is known."""
         del path
         return None
 
     async def put(self, path: str, text: str) -> None:
-        """Write a file, whatever is there; raise the error that a backend of deepagents only returns."""
+        """Write a file over any other; raise the error that a backend of deepagents only returns."""
         result = await self.ask("write", path, text)
         error = getattr(result, "error", None)
         if error:
@@ -152,7 +152,7 @@ class _Writer:
             raise StoreError("this release of deepagents wants the caller to keep the file; use a newer one")
 
     async def ask(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method of the store: async or plain, as it may be; the other way where that is all there is."""
+        """Call a method of the store, preferably the async or the plain one as `waits` says, else the other."""
         names = (f"a{method}", method) if self._waits else (method, f"a{method}")
         for function in [getattr(self.store, name, None) for name in names]:
             if function is not None:
@@ -162,17 +162,17 @@ class _Writer:
 
 
 class _Shelf(_Writer, FileBackend):
-    """A store that can be read as well: what is there is never overwritten."""
+    """A store that can be read as well, so files are never overwritten."""
 
     deleting = "delete"
     """The method that deletes."""
 
     def place(self, path: str) -> tuple[Any, ...]:
-        """Return what the methods of the store are given for a path."""
+        """Return the arguments of the store's methods for a path."""
         return (path,)
 
     async def write_stream(self, path: str, chunks: AsyncIterable[bytes]) -> int:
-        """Write what comes in pieces, as a whole: these stores take nothing else. The same once more is an error."""
+        """Write a stream as a whole, since these stores take no pieces; the same content again is an error."""
         body = b"".join([chunk async for chunk in chunks])
         if await self.find(path) is not None:
             raise PathTakenError(path)
@@ -180,14 +180,14 @@ class _Shelf(_Writer, FileBackend):
         return len(body)
 
     async def read(self, path: str, start: int = 0, stop: int | None = None) -> AsyncIterator[bytes]:
-        """Yield what is at a path."""
+        """Yield the content of a file."""
         body = await self.find(path)
         if body is None:
             raise PathNotFoundError(path)
         yield body[start:stop]
 
     async def size(self, path: str) -> int:
-        """Return how many bytes are at a path."""
+        """Return how many bytes a file has."""
         return sum([len(chunk) async for chunk in self.read(path)])
 
     async def delete(self, path: str) -> None:
@@ -196,12 +196,12 @@ class _Shelf(_Writer, FileBackend):
         self._memory.pop(folded(path), None)
 
     async def paths(self, prefix: str = "") -> list[str]:
-        """Return the paths below `prefix`, of stores that can be listed; nothing of others."""
+        """Return the paths below `prefix`, or none if the store cannot be listed."""
         del prefix
         return []
 
     async def expire(self, seconds: float) -> int:
-        """Refuse: how long things are kept is the store's own matter."""
+        """Refuse, because the store itself decides how long it keeps things."""
         raise StoreError(f"the files in a {type(self.store).__name__} expire as the store says; ask the store itself")
 
 
@@ -211,7 +211,7 @@ class _GraphStore(_Shelf):
     def place(self, path: str) -> tuple[Any, ...]:
         """Return namespace and key: `/suture/<thread>/…` is in the thread's own namespace."""
         first, _, rest = path.strip("/").removeprefix("suture/").partition("/")
-        label = first.replace("%", "%25").replace(".", "%2E")  # a dot would part the namespace
+        label = first.replace("%", "%25").replace(".", "%2E")  # a dot would split the namespace
         return (("suture", label), rest) if rest else (("suture",), first)
 
     async def find(self, path: str) -> bytes | None:
@@ -219,7 +219,7 @@ class _GraphStore(_Shelf):
         return None if item is None else encode_text(str(item.value.get("content", "")))
 
     async def put(self, path: str, text: str) -> None:
-        await self.ask("put", *self.place(path), {"content": text}, index=False)  # no search is to find it
+        await self.ask("put", *self.place(path), {"content": text}, index=False)  # no search should find it
 
     async def paths(self, prefix: str = "") -> list[str]:
         namespace, start = self.place(f"{prefix}x")
@@ -259,7 +259,7 @@ class _AgentFiles(_Shelf):
     async def find(self, path: str) -> bytes | None:
         try:
             found = (await self.ask("download_files", [path]))[0]
-        except NotImplementedError:  # it gives nothing but lines
+        except NotImplementedError:  # it can only read lines
             found = await self.ask("read", path, 0, 2**31 - 1)
         if found.error is None:
             return found.content if hasattr(found, "content") else encode_text(str(found.file_data["content"]))
@@ -269,16 +269,16 @@ class _AgentFiles(_Shelf):
         raise StoreError(f"{path} cannot be read: {found.error}")
 
 
-# What a conversation has saved, and what of it may be read
+# The files that a conversation has saved, and those that it may read
 
 _SEPARATOR = re.compile(r"[/\\]")
 
 
 def home_of(settings: Settings, messages: Sequence[Any]) -> tuple[str, str]:
-    """Return how the paths begin that the conversation at hand saves to, and how those do that it may read.
+    """Return the root of the paths that the current conversation saves to, and the prefix of those it may read.
 
-    It saves to its thread's place, below `root_dir` if that is set; without a thread it goes by its first message,
-    whose id is its own. It may read its own, and those of the agents inside of it.
+    The root is named after the thread, below `root_dir` if that is set; without a thread, after the id of the first
+    message. A conversation may read its own files and those of the agents inside it.
 
     >>> from types import SimpleNamespace
     >>> home_of(Settings(root_dir="/data"), [SimpleNamespace(id="m1")])
@@ -300,15 +300,15 @@ def home_of(settings: Settings, messages: Sequence[Any]) -> tuple[str, str]:
 
 
 class Conversation(Record):
-    """What one request, or the state of an agent, shows of a conversation; it is not kept.
+    """A conversation as one request or an agent's state shows it; it is made anew each time.
 
-    `held` is what the agent's state holds of it; `means` are its backends, what was written, and what counts tokens.
+    `held` are the messages in the agent's state; `means` are its backends, what was written, and the token counter.
     """
 
     def __init__(
         self, settings: Settings, messages: Sequence[Any], held: Sequence[Any], means: tuple[BackendOf, Memory, Any]
     ) -> None:
-        outside = Outside()  # an agent of ours may be running around this one; it is none of its business
+        outside = Outside()  # an agent of ours that runs around this one must not share its conversation
         super().__init__(settings, lambda: outside)
         self._root, self._fence = home_of(settings, held or messages)
         outside.conversation_id = self._root
@@ -318,30 +318,30 @@ class Conversation(Record):
 
     @property
     def root(self) -> str:
-        """Where output is kept."""
+        """The root of the paths that output is saved to."""
         return self._root
 
     def tally(self, wire: Wire) -> Any:
-        """Return what counts tokens, for all the conversations of a middleware."""
+        """Return the token counter, which all conversations of a middleware share."""
         del wire
         return self._counts
 
     def note_saved(self, saved: Saved) -> dict[str, Any]:
-        """Remember what was saved; return the mark for its result."""
+        """Remember saved output; return the mark for its result."""
         self.own(saved.path)
         return super().note_saved(saved)
 
     def own(self, path: str) -> None:
-        """Remember that this conversation has written to a path, which others may have chosen."""
+        """Remember that this conversation has written to a path, even one outside its fence."""
         if not self._holds(path):
             self._memory.note((self._fence, path), value=True)
 
     def _holds(self, path: str) -> bool:
-        """Tell whether a path is behind the fence, and does not climb over it."""
+        """Return whether a path is inside the fence, and does not climb out of it."""
         return path.startswith(self._fence) and ".." not in _SEPARATOR.split(path[len(self._fence) :])
 
     def terms(self, backend_of: BackendOf) -> Terms:
-        """Return what reducing a result depends on; no path that a mark names is written to, whoever's it is."""
+        """Return the terms of a reduction; paths that any mark names count as taken."""
         terms, marked = super().terms(backend_of), super().recorded()
 
         def is_taken(path: str) -> bool:
@@ -350,20 +350,20 @@ class Conversation(Record):
         return terms._replace(is_taken=is_taken)
 
     def may_read(self, path: str) -> bool:
-        """Tell whether a path is the conversation's own: it is behind its fence, or it was seen to write there."""
+        """Return whether a path is the conversation's own: inside its fence, or one that it was seen to write."""
         return self._holds(path) or (self._fence, path) in self._memory
 
     def recorded(self) -> Mapping[str, Saved]:
-        """Return what was saved, by folded path: as far as marks of results tell, and what `look` has found.
+        """Return the saved files by folded path: those that marks of results name, and those that `look` found.
 
-        A mark is believed where it names a path that this conversation may read: marks come with the messages, and
-        these may come from anybody.
+        A mark counts only if it names a path that this conversation may read: marks come with the messages, and those
+        may come from anybody.
         """
         marked = super().recorded()
         return self._found | {path: saved for path, saved in marked.items() if self.may_read(saved.path)}
 
     async def look(self, path: object) -> None:
-        """Find what was saved by results that are no longer there, as a summary has taken their place; also `path`."""
+        """Find files whose results are gone, because a summary replaced them; `path` is looked for, too."""
         known = self.recorded()
         for name in ("", *[name for name, config in self.settings.tool_config.items() if config.backend is not None]):
             backend = self.backend_of(name)

@@ -1,6 +1,6 @@
 """`CompactionMiddleware`: contexts that never overflow, in LangChain's agents and in deepagents.
 
-The ladder is that of `suture.Compaction`; here is where LangChain asks for it, and what it does to an agent's state.
+The steps are those of `suture.Compaction`; this module connects them to LangChain's hooks and to an agent's state.
 """
 
 import asyncio
@@ -23,24 +23,24 @@ from suture.wires.fields import get
 __all__ = ["CompactionMiddleware"]
 
 _CONFIG: Any = {"metadata": {"lc_source": "summarization"}}
-"""As LangChain marks a summariser's tokens, so that they are not streamed as the agent's."""
+"""LangChain's mark for a summariser's tokens, which keeps them out of the agent's stream."""
 
 
 class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Keeps what is sent below a limit, in `create_agent` and in `create_deep_agent`, whatever the history holds.
+    """Keeps requests below a limit, in `create_agent` and in `create_deep_agent`, whatever the history holds.
 
-    A ladder, left as soon as there is room: old tool results are cleared, old thinking is dropped, the oldest rounds
-    are summarised, or told in a digest where no model can, and the largest blocks are cut. What is left stays in the
-    agent's state. A model that says "too long" is asked once more, with less.
+    It stops as soon as there is room: old tool results are cleared, old thinking is dropped, the oldest rounds are
+    summarised (or listed in a digest if no model can do that), and the largest blocks are cut. The shorter history goes
+    into the agent's state. If the model refuses a request as too long, it is asked once more with a shorter one.
 
     Args:
-        max_tokens: how many tokens a request may have; 80 % of what the model takes if not given and that is known.
-        target_tokens: how many it should have after a compaction; 60 % of the limit.
-        summarizer: a chat model, or a function of the prompt, plain or async; the agent's own model if none.
-        backend: where what leaves the history is saved, as `ToolReductionMiddleware` has it; the model gets tools that
-            read it. Without one all that the user said stays.
-        name: what it is called: "SummarizationMiddleware" takes the place of deepagents' own.
-        settings: further ones of `suture.Compaction`, such as `keep_recent_rounds`.
+        max_tokens: how many tokens a request may have; by default 80 % of the model's window, if that is known.
+        target_tokens: how many it should have after a compaction; by default 60 % of the limit.
+        summarizer: a chat model, or a function of the prompt, plain or async; by default the agent's own model.
+        backend: where removed content is saved, as in `ToolReductionMiddleware`; the model gets tools that read it.
+            Without a backend everything that the user said stays.
+        name: its name; "SummarizationMiddleware" replaces deepagents' own.
+        settings: other settings of `suture.Compaction`, such as `keep_recent_rounds`.
 
     >>> CompactionMiddleware(100_000).name
     'CompactionMiddleware'
@@ -64,11 +64,11 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
             backend, skip_truncation=True, skip_clear=True, root_dir=root, read_file_tool_name=reader
         )
         self._values: dict[str, dict[str, Any]] = {}
-        """By the model: its last summaries, and the limit that its provider named."""
+        """By model: its last summaries, and the limit that its provider named."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the middleware."""
         return self._name
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -86,10 +86,10 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
             asked = self._ask(request, waits=False)
             made = run_blocking(asked.shorten()) if asked.is_long() else None
             try:
-                return _answered(request, made, handler(_with(request, made)))
+                return _with_state_update(request, made, handler(_with_messages(request, made)))
             except ContextOverflowError as refusal:
                 made = run_blocking(asked.shorten_refused(refusal))
-            return _answered(request, made, handler(_with(request, made)))
+            return _with_state_update(request, made, handler(_with_messages(request, made)))
 
         return self._files.wrap_model_call(request, send)
 
@@ -102,15 +102,15 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
             asked = self._ask(request, waits=True)
             made = await asked.shorten() if asked.is_long() else None
             try:
-                return _answered(request, made, await handler(_with(request, made)))
+                return _with_state_update(request, made, await handler(_with_messages(request, made)))
             except ContextOverflowError as refusal:
                 made = await asked.shorten_refused(refusal)
-            return _answered(request, made, await handler(_with(request, made)))
+            return _with_state_update(request, made, await handler(_with_messages(request, made)))
 
         return await self._files.awrap_model_call(request, send)
 
     def _ask(self, request: ModelRequest[Any], *, waits: bool) -> GuestRequest:
-        """Return a request with all that its compaction depends on."""
+        """Return a request with everything that its compaction needs."""
         model, system = request.model, request.system_message
         book = self._files._open(request, request.messages, waits=waits)  # noqa: SLF001 - its other half
         name = str(getattr(model, "model_name", "") or getattr(model, "model", ""))
@@ -129,7 +129,7 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
     def _summarize_with(self, model: BaseChatModel, *, waits: bool) -> Callable[[str], Awaitable[str]]:
-        """Return what asks the summariser."""
+        """Return a function that asks the summariser."""
         chosen: Any = model if self._summarizer is None else self._summarizer
 
         async def summarize(prompt: str) -> str:
@@ -145,12 +145,12 @@ class CompactionMiddleware(AgentMiddleware[Any, Any, Any]):
         return summarize
 
 
-def _with(request: ModelRequest[Any], made: Sequence[Any] | None) -> ModelRequest[Any]:
+def _with_messages(request: ModelRequest[Any], made: Sequence[Any] | None) -> ModelRequest[Any]:
     return request if made is None else request.override(messages=list(made))
 
 
-def _answered(request: ModelRequest[Any], made: Sequence[Any] | None, response: Any) -> Any:
-    """Return what the model gave, and what is to change in the state: nothing where that holds other messages."""
+def _with_state_update(request: ModelRequest[Any], made: Sequence[Any] | None, response: Any) -> Any:
+    """Return the model's response with the update of the state, if the state holds the request's messages."""
     before, state = request.messages, messages_of(request.state)
     is_same = len(before) == len(state) and all(one is other for one, other in zip(before, state, strict=True))
     if made is None or len(made) > len(before) or not is_same or not all(message.id for message in before):
@@ -159,10 +159,10 @@ def _answered(request: ModelRequest[Any], made: Sequence[Any] | None, response: 
 
 
 def _replace(before: Sequence[BaseMessage], after: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return what makes of a state that holds `before` one that holds `after`, which is no longer.
+    """Return the update that turns a state with `before` into one with `after`, which must not be longer.
 
-    In a state, a message can only take the place of one that goes. So one that stays keeps its place, unless there are
-    more new ones than places between it and the next.
+    In a state, a new message can only take the place of one that is removed. So a message that stays keeps its place,
+    unless more new ones have to go between it and the next than there are places.
 
     >>> old = [HumanMessage("a", id="1"), HumanMessage("b", id="2"), HumanMessage("c", id="3")]
     >>> [(message.type, message.id) for message in _replace(old, [old[0], HumanMessage("so far"), old[2]])]

@@ -1,7 +1,7 @@
-"""`PatchToolCallsMiddleware` for LangChain's agents, and for deepagents in the place of the class of that name.
+"""`PatchToolCallsMiddleware` for LangChain's agents, and for deepagents, where it replaces the class of that name.
 
-Repaired for good before the agent runs, and once more for each model call, at the last moment: what other middlewares
-break on the way is repaired, too.
+It repairs the thread permanently before the agent runs, and each request at the last moment before the model is called,
+so that it also repairs what other middlewares break.
 """
 
 import logging
@@ -39,7 +39,7 @@ _THREAD = replace(
     rules=(*_PAIRING.rules, *rules("thread", id_form="", not_empty="")),
     ids=IdForm(pattern="(?s).+"),
 )
-"""The structure alone, and an id for every call, whatever it is: in a thread, one without could never be answered."""
+"""Only the structure, and some id for every call, because in a thread a call without one could never be answered."""
 _GEMINI = get_profile("gemini")
 _LANGCHAIN_GEMINI = replace(
     _GEMINI,
@@ -49,16 +49,16 @@ _LANGCHAIN_GEMINI = replace(
     ),
     ids=IdForm(pattern="(?s).+", scope="history"),
 )
-"""Gemini asks nothing of ids, but LangChain's own model for it does."""
+"""Gemini demands nothing of ids, but LangChain's own model for it does."""
 
 _FARTHEST = 32
-"""How many checkpoints are looked at."""
+"""How many checkpoints are searched."""
 _INTERRUPT, _MESSAGES = "__interrupt__", "messages"
 _OF_THE_GRAPH = ("__", "branch:", _MESSAGES, "jump_to")
-"""How channels begin that say nothing of what a tool did to the state."""
+"""The beginnings of channels that do not show what a tool did to the state."""
 
 Text = Literal["cancelled", "neutral", "cause"]
-"""Which texts: the reference's for a call that a message interrupted, one that names no cause, or Suture's own."""
+"""The texts of placeholders: the reference's for interrupted calls, one that names no cause, or Suture's own."""
 
 _CANCELLED = "Tool call {name} with id {id} was cancelled - another message came in before it could be completed."
 _NEUTRAL = (
@@ -76,11 +76,11 @@ _ENDINGS = tuple(
     for text in (_CANCELLED, _CANCELLED.replace("cancelled", "canceled"), _NEUTRAL, _MALFORMED)
 )
 _LONGEST = 600
-"""How many characters a placeholder has at most: names and ids are short."""
+"""The most characters of a placeholder, since names and ids are short."""
 
 
 def is_known_placeholder(text: str) -> bool:
-    """Tell whether `text` is one of LangChain's or deepagents' own, old or new, which say that a call has no result.
+    """Return whether `text` is a placeholder of LangChain or deepagents, old or new.
 
     >>> is_known_placeholder("Tool call f with id a did not complete - no result was recorded. "
     ...     "It may have been cancelled or interrupted.")
@@ -93,7 +93,7 @@ def is_known_placeholder(text: str) -> bool:
 
 
 def _with_text(options: GuestOptions, text: Text) -> GuestOptions:
-    """Return options whose placeholders say what the caller's generator does; where that says nothing, `text`."""
+    """Return options whose placeholders have the text of the caller's generator, or of `text` if that is empty."""
     is_reference = text == "cancelled" and options.choices.language != "en"  # then Suture's own is the reference's
     ask, fixed = options.choices.generator, {} if is_reference else _TEXTS[text]
 
@@ -105,13 +105,13 @@ def _with_text(options: GuestOptions, text: Text) -> GuestOptions:
 
 
 def _trace_policy() -> Any:
-    """Return a policy that leaves the messages out of traces, as deepagents has it; older releases have none."""
+    """Return a policy that keeps the messages out of traces, as in deepagents; older releases have none."""
     policy, omit = getattr(_middleware, "TracePolicy", None), getattr(_middleware, "omit_payload", None)
     return policy(process_inputs=omit) if policy is not None and omit is not None else None
 
 
 def _trace(name: str, attributes: Mapping[str, Any]) -> None:
-    """Add an event to the run of LangSmith at hand, if the program uses that."""
+    """Add an event to LangSmith's current run, if the program uses that."""
     helpers: Any = sys.modules.get("langsmith.run_helpers")
     run = helpers.get_current_run_tree() if helpers is not None else None
     if run is not None:
@@ -119,21 +119,21 @@ def _trace(name: str, attributes: Mapping[str, Any]) -> None:
 
 
 class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Makes every history whole before a model sees it: placeholders, moves, duplicates, orphans, ids.
+    """Repairs every history before a model sees it: placeholders, moves, duplicates, orphans, ids.
 
-    Before the agent runs, the thread is repaired for good; results that tools gave before a run broke off, which
-    LangGraph had thrown away, are put back. Before each model call what is sent is repaired for that model's
-    provider; any place in the stack is right. Calls that a run leaves open at its end are answered when the next
-    begins: the last message of a run stays what it is.
+    Before the agent runs, the thread is repaired permanently. Results that tools returned before a run broke off, and
+    that LangGraph dropped, are restored. Before each model call the request is repaired for that model's provider; any
+    place in the stack is right. Calls that a run leaves open at its end are answered when the next one begins, so that
+    the last message of a run does not change.
 
-    In `create_deep_agent(middleware=[PatchToolCallsMiddleware()])` it takes the place of deepagents' own.
+    In `create_deep_agent(middleware=[PatchToolCallsMiddleware()])` it replaces deepagents' own.
 
     Args:
-        text: of placeholders. `cancelled` is the reference's text where a human message follows, and the checkpointer
-            does not show that the tool began; `neutral` names no cause (deepagents' newest); `cause`
-            has Suture's own texts. In Chinese the first is Suture's own, too; the second is in English alone.
-        options: those of every guest, see `suture.integrations.guest.Options`. The error of a `generator` ends the run,
-            and nothing has changed then.
+        text: the texts of placeholders. `cancelled` is the reference's text if a human message follows, and the
+            checkpointer does not show that the tool began; `neutral` names no cause (deepagents' newest); `cause`
+            has Suture's own texts. In Chinese the first is Suture's own, too; the second is only in English.
+        options: the options of every guest, see `suture.integrations.guest.Options`. An error of a `generator` ends the
+            run before anything has changed.
 
     >>> PatchToolCallsMiddleware(text="cause").name
     'PatchToolCallsMiddleware'
@@ -148,18 +148,18 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
         checked = GuestOptions.of(__name__, infers_cause=True, **options).treating(is_known_placeholder)
         self._options = replace(_with_text(checked, text), trace=_trace)
         self._known: tuple[Any, Profile] = None, profile_of("")
-        """The last model, and whose rules hold for it."""
-        self._guarded = _guarded(self._repaired)
+        """The last model and its profile."""
+        self._request_class = _make_request_class(self._repaired)
 
-    # For good
+    # Permanently
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Repair the thread, where it has to be."""
+        """Repair the thread, if it needs it."""
         del runtime
         return complete(_patch(state, self._options, waits=False))
 
     async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Repair the thread, where it has to be."""
+        """Repair the thread, if it needs it."""
         del runtime
         return await _patch(state, self._options, waits=True)
 
@@ -172,18 +172,18 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
     def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """Let the model see only what its provider accepts.
 
-        It gives what is to be awaited: around a coroutine function LangChain hops to other threads, for its traces.
+        It is a plain function that returns an awaitable: LangChain traces coroutine functions in other threads.
         """
         return handler(self._guard(request))
 
     def _guard(self, request: Any) -> Any:
-        """Return a request like `request` whose messages are repaired whenever they are read."""
-        made = object.__new__(self._guarded)
+        """Return a copy of `request` whose messages are repaired whenever they are read."""
+        made = object.__new__(self._request_class)
         made.__dict__.update(request.__dict__)  # its constructor would take longer than the repair
         return made
 
     def _repaired(self, messages: Any, model: Any, system: Any) -> Any:
-        """Return what `model` may be sent in the place of `messages`; the system message stands before them."""
+        """Return `messages`, which follow the system message, repaired for `model`."""
         if self._known[0] is not model:
             self._known = None if _is_chosen_in_run(model) else model, model_profile(model)
         profile = self._options.profile or self._known[1]
@@ -193,14 +193,14 @@ class PatchToolCallsMiddleware(AgentMiddleware[Any, Any, Any]):
 
 
 _SEEN = "_suture_seen"
-"""Where a request keeps what was found acceptable: the list, its model, its length and its last message."""
+"""The attribute with the last acceptable messages of a request: the list, its model, its length, its last message."""
 
 
-def _guarded(repair: Callable[[Any, Any, Any], Any]) -> Any:
-    """Return a class of requests whose messages are repaired when they are read: `repair` is given the model, too.
+def _make_request_class(repair: Callable[[Any, Any, Any], Any]) -> Any:
+    """Return a class of requests whose messages `repair` repairs for the model when they are read.
 
-    A middleware that changes a request makes another one of its class. So a request of this class stays one until the
-    model is called, and what a middleware trims, adds or edits on the way is repaired before anyone sees it.
+    A middleware that changes a request makes a new one of the same class. So this class stays until the model is
+    called, and whatever a middleware trims, adds or edits on the way is repaired before anyone sees it.
     """
 
     def read(request: Any) -> Any:
@@ -223,11 +223,11 @@ def _guarded(repair: Callable[[Any, Any, Any], Any]) -> Any:
     return type(kind.__name__, (kind,), {"messages": property(read, write), **named})
 
 
-# Whose rules hold
+# The profile of a model
 
 
 def model_profile(model: Any) -> Profile:
-    """Return the profile by what a model says of its provider, else by the name of its class.
+    """Return the profile of a model by its provider, or by the name of its class.
 
     >>> class ChatMistralAI:
     ...     pass
@@ -238,7 +238,7 @@ def model_profile(model: Any) -> Profile:
         model = _ask(model, "_model") or model
     provider: Any = _ask(model, "_get_ls_params")
     named = provider.get("ls_provider") if isinstance(provider, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    # A server that speaks OpenAI's language goes by its own rules.
+    # A server with OpenAI's API has its own rules.
     profile = profile_of(f"{_ask(model, 'openai_api_base') or ''} {named or type(model).__name__}")
     if profile.name == "openai-chat" and _ask(model, "_use_responses_api", {}) is True:
         return get_profile("openai-responses")
@@ -246,60 +246,60 @@ def model_profile(model: Any) -> Profile:
 
 
 def _is_chosen_in_run(model: Any) -> bool:
-    """Tell whether a model stands for one that is chosen anew for each run."""
+    """Return whether a model stands for one that each run chooses."""
     return getattr(model, "__dict__", {}).keys() >= {"_default_config", "_queued_declarative_operations"}
 
 
 def _ask(model: Any, name: str, *arguments: Any) -> Any:
-    """Return an attribute of the model, or what a method of it says; nothing where it has none, or that fails."""
+    """Return an attribute of the model, or the result of a method; `None` if it has none, or if that fails."""
     try:
         found = getattr(model, name, None)
         return found(*arguments) if callable(found) else found
-    except Exception:  # noqa: BLE001 - a guess that fails is no reason to end a run
+    except Exception:  # noqa: BLE001 - a failed guess must not end a run
         return None
 
 
-# Repairing a thread for good. When one of several calls fails, or the run is cancelled, the results of the others are
-# already with the checkpointer, as pending writes of the last checkpoint. The next input makes a new checkpoint beside
-# them, and they are lost: the conversation says of a payment that was made that it was not. Here they are found again,
-# and with them whether a person was asked before the tools began (then the call was interrupted), or whether they began
-# (then nobody knows what they did).
+# Repairing a thread permanently. When one of several calls fails, or the run is cancelled, the results of the others
+# are already with the checkpointer, as pending writes of the last checkpoint. The next input makes a new checkpoint
+# beside them, and they are lost: the conversation then says that a payment was not made although it was. This code
+# finds them again, and also whether a person was asked before the tools began (then the call was interrupted), or
+# whether they began (then nobody knows what they did).
 #
-# A result is taken only where it is certain whose it is: the turn that the tools ran for must be the very message whose
-# call has no result, and the call must be what it was then. A program may have corrected it since.
+# A result is used only if it certainly belongs to the call: the turn that the tools ran for must be the very message
+# whose call has no result, and the call must not have changed since. A program may have corrected it.
 
 
 class Lost(NamedTuple):
-    """What a tool gave for one call, and what else it wrote into the state: channel and value."""
+    """The result of a tool for one call, and its other writes to the state: channel and value."""
 
     result: ToolMessage
     writes: tuple[tuple[str, Any], ...] = ()
 
 
 class LostTurn(NamedTuple):
-    """A turn at which a run broke off, as it was then; what tools gave, by call; and whether a person was asked."""
+    """A turn at which a run broke off, as it was then; its results by call; and whether a person was asked."""
 
     message: AIMessage
     results: Mapping[str, Lost]
     is_interrupt: bool
 
 
-def _unknown(turns: Collection[str]) -> dict[str, LostTurn]:
-    """Return turns of which nobody knows any more what became of their calls."""
+def _mark_unknown(turns: Collection[str]) -> dict[str, LostTurn]:
+    """Return entries for turns of whose calls nothing is known."""
     return dict.fromkeys(turns, LostTurn(AIMessage(""), {}, is_interrupt=False))
 
 
 async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool) -> dict[str, Any] | None:
-    """Return the update that makes the messages of `state` whole; nothing where they are.
+    """Return the update that repairs the messages of `state`, or `None` if they need no repair.
 
-    The checkpointer is asked in its async way if `waits`; else nothing is waited for.
+    With `waits` the checkpointer's async methods are used.
     """
     messages = state[_MESSAGES]
     try:
         if not messages or is_whole(WIRE, messages):
             return None
         found = run_repair(messages, WIRE, _PAIRING, replace(options.choices, generator=None))
-    except InputError:  # no history that could be repaired; the reducer or the provider will say
+    except InputError:  # unreadable; the reducer or the provider will say why
         return None
     if not found.changed:
         return None
@@ -308,7 +308,7 @@ async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool
     try:
         lost = await _search(turns, waits=waits)
     except Exception:  # noqa: BLE001 - a checkpointer of any make must not end the run
-        lost = _unknown(turns)
+        lost = _mark_unknown(turns)
         _LOG.warning(
             "a checkpointer cannot be read; what tools gave before a run broke off is not known", exc_info=True
         )
@@ -317,13 +317,13 @@ async def _patch(state: Mapping[str, Any], options: GuestOptions, *, waits: bool
     whole = repair_history(messages, WIRE, options, profile=_THREAD, causes=causes, generator=None)
     if whole is None:
         return None
-    made = [message if id(message) in old else _worded(message, options) for message in whole.messages]
+    made = [message if id(message) in old else _with_final_text(message, options) for message in whole.messages]
     everything = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *made]
-    return {**update, **_moved_summary(state, made), _MESSAGES: everything}
+    return {**update, **_move_summary(state, made), _MESSAGES: everything}
 
 
-def _worded(message: Any, options: GuestOptions) -> Any:
-    """Return a new message as it is; a placeholder with its text, now that its call has an id, and a name."""
+def _with_final_text(message: Any, options: GuestOptions) -> Any:
+    """Return a new message, a placeholder with its final text, since its call has an id and a name by now."""
     say = options.choices.generator
     if say is None or not isinstance(message, ToolMessage) or MARK not in message.response_metadata:
         return message
@@ -335,14 +335,14 @@ def _worded(message: Any, options: GuestOptions) -> Any:
 
 
 def _single_calls(turn: AIMessage) -> dict[str, tuple[str, Any]]:
-    """Return name and arguments of the calls of `turn` by id; nothing of those that share an id."""
+    """Return name and arguments of the calls of `turn` by id, without those that share an id."""
     calls = WIRE.view(turn).calls
     counts = Counter(call.id for call in calls)
     return {call.id: (call.name, call.arguments) for call in calls if call.id and counts[call.id] == 1}
 
 
 def _open_calls(messages: Sequence[Any], findings: Sequence[Finding]) -> dict[int, list[str]]:
-    """Return the ids of the calls without a result, by the place of their turn; only those that are told apart."""
+    """Return the ids of the calls without a result, by the place of their turn; only ids that are unique in it."""
     found: dict[int, list[str]] = {}
     for finding in findings:
         turn = messages[finding.index]
@@ -355,10 +355,10 @@ def _open_calls(messages: Sequence[Any], findings: Sequence[Finding]) -> dict[in
 def _recover(
     messages: Sequence[Any], open_calls: Mapping[int, list[str]], lost: Mapping[str, LostTurn], options: GuestOptions
 ) -> tuple[list[Any], dict[str, Any], dict[tuple[int, int], Cause]]:
-    """Return `messages` with those results put in that tools gave, but LangGraph threw away, and what else was.
+    """Return `messages` with the results that LangGraph lost, the other writes of their tools, and causes.
 
-    A call must be what it was when the tools ran. A result whose tool wrote into the state, too, counts only with what
-    it wrote. And return why the other calls have no result, where the checkpointer shows that no person came between.
+    A call must be as it was when the tools ran. If a tool also wrote to the state, its result counts only together with
+    that. The causes are for the other calls without a result, if the checkpointer shows that no person was asked.
     """
     last = max((index for index, message in enumerate(messages) if isinstance(message, AIMessage)), default=-1)
     made: list[Any] = []
@@ -372,7 +372,7 @@ def _recover(
         place, now, then = len(made) - 1, _single_calls(message), _single_calls(turn.message)
         same = [call_id for call_id in open_calls[index] if now[call_id] == then.get(call_id)]
         found = [turn.results[call_id] for call_id in same if call_id in turn.results]
-        found = [each for each in found if not _stands_for_none(each.result, options)]
+        found = [each for each in found if not _is_only_placeholder(each.result, options)]
         if index == last:
             tasks = {id(each.writes): each.writes for each in found if each.writes}
             update = combined([write for writes in tasks.values() for write in writes])
@@ -386,14 +386,14 @@ def _recover(
     return made, update or {}, causes
 
 
-def _stands_for_none(result: ToolMessage, options: GuestOptions) -> bool:
-    """Tell whether a lost result only stands for a real one, and says why as somebody else saw it."""
+def _is_only_placeholder(result: ToolMessage, options: GuestOptions) -> bool:
+    """Return whether a lost result is only a placeholder."""
     (text, is_all), test = WIRE.result_text(WIRE.view(result).results[0]), options.choices.is_placeholder
     return is_all and test is not None and test(text)
 
 
 def combined(writes: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
-    """Return what tools wrote into the state as one update; `None` where only the graph could put it together.
+    """Return the writes of tools to the state as one update; `None` if only the graph could combine them.
 
     >>> combined([("files", {"a": 1}), ("files", {"b": 2})]), combined([("files", {"a": 1}), ("files", {"a": 2})])
     ({'files': {'a': 1, 'b': 2}}, None)
@@ -412,8 +412,8 @@ def combined(writes: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:
     return update
 
 
-def _moved_summary(state: Mapping[str, Any], made: Sequence[Any]) -> dict[str, Any]:
-    """Return what the state says of a summary, with its places in the list of messages moved to where they are now."""
+def _move_summary(state: Mapping[str, Any], made: Sequence[Any]) -> dict[str, Any]:
+    """Return the update of the state's summary, whose indices must follow the messages to their new places."""
     event: Any = state.get(_SUMMARY)
     if not isinstance(event, dict):
         return {}
@@ -435,11 +435,11 @@ def _identity(message: Any) -> Any:
     return getattr(message, "id", None) or id(message)
 
 
-# What the checkpointer has
+# Reading the checkpointer
 
 
 async def _checkpoints(*, waits: bool) -> AsyncGenerator[Any, None]:
-    """Yield the checkpoints of the run at hand, from the newest back; `None` behind the last if there were others."""
+    """Yield the checkpoints of the current run, newest first, and `None` at the end if older ones were not read."""
     try:
         settings: Mapping[str, Any] = get_config().get("configurable") or {}
     except RuntimeError:  # no run
@@ -469,19 +469,19 @@ async def _checkpoints(*, waits: bool) -> AsyncGenerator[Any, None]:
 
 
 async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]:
-    """Look for the turns, by their ids, at which runs broke off, from the newest checkpoint of the run at hand back."""
+    """Find the turns with these ids at which runs broke off, from the newest checkpoint of the current run back."""
     found: dict[str, LostTurn] = {}
     wanted = set(turns)
-    # What was thrown away behind a turn that is not known yet, and whether it may be open there, a person was asked, or
-    # tools began; and whether the next checkpoint back was left behind, so that what was written there never came into
-    # the state, or is that of the run at hand.
+    # `loose` are lost results whose turn is not known yet. The flags say whether that turn may be open, whether a
+    # person was asked, and whether tools began; then whether the next older checkpoint was abandoned (its writes never
+    # came into the state), and whether it is the current run's own.
     loose, is_open, asked, began, left, is_own = dict[str, Lost](), False, False, False, True, True
     if not wanted:
         return found
     async with aclosing(_checkpoints(waits=waits)) as trail:
         async for saved in trail:
             if saved is None:
-                return _unknown(wanted) | found
+                return _mark_unknown(wanted) | found
             tasks, state = _tasks(saved.pending_writes or ()), _state(saved)
             applied = [] if left else [message for task in tasks for message in _messages(task)]
             is_step = dict(saved.metadata or {}).get("source") == "loop"
@@ -495,7 +495,7 @@ async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]
                 if turn.id in wanted:
                     asked = asked or (turn.id in found and found[turn.id].is_interrupt)
                     found[turn.id] = LostTurn(turn, loose, asked and not began)
-                    if loose:  # else there may be some farther back, from before a program updated the state
+                    if loose:  # else older checkpoints may have some, from before a program updated the state
                         wanted.discard(turn.id)
                 loose, is_open, asked, began = {}, False, False, False
             if not any(isinstance(message, RemoveMessage) for message in applied):
@@ -507,7 +507,7 @@ async def _search(turns: Collection[str], *, waits: bool) -> dict[str, LostTurn]
 
 
 _Task = list[tuple[str, Any]]
-"""What one task wrote: channel and value."""
+"""The writes of one task: channel and value."""
 
 
 def _tasks(writes: Sequence[Any]) -> list[_Task]:
@@ -518,13 +518,13 @@ def _tasks(writes: Sequence[Any]) -> list[_Task]:
 
 
 def _messages(task: _Task) -> list[Any]:
-    return [message for channel, value in task if channel == _MESSAGES for message in _listed(value)]
+    return [message for channel, value in task if channel == _MESSAGES for message in _as_list(value)]
 
 
 def _is_question(saved: Any) -> bool:
-    """Tell whether a run waited for a person before its tools began.
+    """Return whether a run waited for a person before its tools began.
 
-    Of one whose tool asked itself nobody knows: LangGraph keeps an answer only when the tool has ended.
+    If a tool itself asked, that is unknown: LangGraph keeps an answer only when the tool has ended.
     """
     asks = any(channel == _INTERRUPT for _, channel, _ in saved.pending_writes or ())
     return asks and not _has_tools_next(saved)
@@ -536,7 +536,7 @@ def _has_tools_next(saved: Any) -> bool:
 
 
 def _results(tasks: Sequence[_Task]) -> dict[str, Lost]:
-    """Return the results among what tasks wrote, by the id of the call."""
+    """Return the results among the writes of tasks, by the id of the call."""
     found: dict[str, Lost] = {}
     for task in tasks:
         others = tuple([write for write in task if not write[0].startswith(_OF_THE_GRAPH)])
@@ -547,19 +547,19 @@ def _results(tasks: Sequence[_Task]) -> dict[str, Lost]:
 
 
 def _state(saved: Any) -> list[Any]:
-    """Return the messages of a checkpoint; nothing where it keeps only what is new."""
+    """Return the messages of a checkpoint; none if it keeps only new ones."""
     held: Any = dict(saved.checkpoint.get("channel_values") or {}).get(_MESSAGES)
-    return _listed(getattr(held, "value", held))
+    return _as_list(getattr(held, "value", held))
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     if isinstance(value, list):
         return cast("list[Any]", value)
     return [] if value is None else [value]
 
 
 def _last_turn(messages: Sequence[Any], *, at_end: bool = False) -> AIMessage | None:
-    """Return the last message with calls; `at_end` only where nothing but results follows it."""
+    """Return the last message with calls; with `at_end` only if nothing but results follows it."""
     for message in reversed(messages):
         if isinstance(message, AIMessage) and (message.tool_calls or message.invalid_tool_calls):
             return message

@@ -1,8 +1,7 @@
 """`ToolReductionMiddleware`: tool output that cannot overflow the context, in LangChain's agents and in deepagents.
 
-The plan is that of `suture.reduction`; here is where LangChain asks for it, where output goes, and what becomes of an
-agent's state. Nothing of a conversation is kept between requests but how many tokens a message has, as long as the
-message lives.
+The plan is that of `suture.reduction`; this module connects it to LangChain's hooks, to a backend and to an agent's
+state. Between requests it only keeps the token count of each message, as long as the message lives.
 """
 
 import logging
@@ -41,8 +40,8 @@ __all__ = ["ToolReductionMiddleware"]
 _LOG = logging.getLogger("suture.integrations.langchain")
 _KEY = "messages"
 _DEEP, _DEEP_LIMIT, _DEEP_PREVIEW = "deepagents.middleware.filesystem", 80_000, 500
-"""Where deepagents' tools for files come from, how many characters of a result it leaves as they are, and how many of a
-longer one."""
+"""The module of deepagents' file tools, how many characters of a result it leaves as they are, and how many it keeps of
+a longer one."""
 _Work = Coroutine[Any, Any, Any]
 
 
@@ -56,16 +55,16 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
     replaced stays so in the agent's state: the next call begins with the same bytes. The model gets tools that read
     what was saved.
 
-    A conversation reads its own output alone, which is at `/suture/{thread}/trunc/{call_id}` and
-    `/suture/{thread}/clear/{call_id}`, or at `{root_dir}/{thread}/…`. In a run without a thread the id of its first
-    message takes the thread's place: whoever knows that id can go on with the conversation, and read. Paths that
-    your own functions or handlers choose can be read as long as this middleware, in this process, remembers that the
-    conversation wrote them, and no longer: a mark in a message could name anybody's.
+    A conversation can only read its own output, which is at `/suture/{thread}/trunc/{call_id}` and
+    `/suture/{thread}/clear/{call_id}`, or at `{root_dir}/{thread}/…`. In a run without a thread the id of the first
+    message replaces the thread's: whoever knows that id can continue the conversation, and read. Paths that your own
+    functions or handlers choose can be read as long as this middleware, in this process, remembers that the
+    conversation wrote them, because a mark in a message could name anybody's path.
 
     Args:
         backend: where output is saved: one of `suture.stores`, a store of LangGraph, a key-value store of LangChain,
             a backend of deepagents or a function `runtime -> backend`, anything with `write(path, content)`; or
-            `"store"`, the store that the agent was made with. It may be left out only together with `skip_truncation`.
+            `"store"`, the store that the agent was made with. It may only be left out with `skip_truncation`.
 
     >>> from suture.stores import MemoryBackend
     >>> ToolReductionMiddleware(MemoryBackend(), max_tokens_for_clear=100_000).clear_retention_suffix_limit
@@ -75,14 +74,14 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
     backend: Any = None
     _: KW_ONLY
     max_length_for_read: int = 20_000
-    """How many characters the reading tools give at once."""
+    """How many characters the reading tools return at once."""
     add_reading_tools: bool = True
-    """Whether the model gets `read_file`, `ls` and `grep` for what was saved, if the backend can be read. A tool of
-    the agent's own with such a name is kept; asked for a path of this conversation, its `read_file` reads what was
-    saved there."""
+    """Whether the model gets `read_file`, `ls` and `grep` for saved output, if the backend can be read. The agent's own
+    tools with these names are kept; its `read_file` also reads saved output, for paths of this conversation."""
     on_backend_error: Literal["raise", "continue"] = "raise"
     """What happens when output that is too long cannot be saved: nothing is changed, and the run stops before the next
-    model call, or goes on and a warning is logged. What only a handler of yours wants saved stays, with a warning."""
+    model call, or goes on and a warning is logged. Output that only your own handler wants saved stays, with a
+    warning."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,7 +92,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             ": a backend of suture.stores, a store, a backend of deepagents, or "
             '"store" for the one that the agent was made with',
         )
-        _ = self._backends  # it refuses what is no backend
+        _ = self._backends  # refuses wrong backends
 
     @cached_property
     def _backends(self) -> Backends:
@@ -105,12 +104,15 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
 
     @cached_property
     def _readers(self) -> dict[str, StructuredTool]:
-        """What the model is told of the tools that read what was saved, by name."""
+        """The tools that read saved output, as the model sees them, by name."""
         can_read = self.add_reading_tools and self._backends.can_read
-        infos = [tool.info for tool in self._reading_tools(_nowhere).values()] if can_read else []
+        infos = [tool.info for tool in self._reading_tools(_refuse_outside_run).values()] if can_read else []
         return {
             info.name: StructuredTool(
-                name=info.name, description=info.description, args_schema=dict(info.parameters or {}), func=_nowhere
+                name=info.name,
+                description=info.description,
+                args_schema=dict(info.parameters or {}),
+                func=_refuse_outside_run,
             )
             for info in infos
         }
@@ -125,7 +127,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         held = messages_of(request.state)
         return Conversation(self, messages, held, (backend_of, self._backends.memory, self._counts))
 
-    # Before the model: what is too long is truncated, what is old is cleared
+    # Before the model: long output is truncated, old output is cleared
 
     def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
         """Send a history that is not too long."""
@@ -140,7 +142,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
     ) -> Any:
         """Send a history that is not too long.
 
-        It gives what is to be awaited: around a coroutine function LangChain hops to other threads, for its traces.
+        It is a plain function that returns an awaitable: LangChain traces coroutine functions in other threads.
         """
         request, work = self._look(request, waits=True)
         return handler(request) if work is None else self._send(work, handler)
@@ -150,9 +152,9 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         return with_update(await handler(request), update)
 
     def _look(self, request: ModelRequest[Any], *, waits: bool) -> tuple[ModelRequest[Any], _Work | None]:
-        """Return a request with the reading tools, and what reduces its history; nothing if that is not too long."""
+        """Return a request with the reading tools, and work that reduces its history if that is too long."""
         if self.backend == RUN_STORE:
-            adapt(getattr(request.runtime, "store", None), self._backends.memory)  # it must be there
+            adapt(getattr(request.runtime, "store", None), self._backends.memory)  # raises if there is none
         if self._readers:
             taken = {get(tool, "name") or get(get(tool, "function"), "name") for tool in request.tools}
             new = [tool for name, tool in self._readers.items() if name not in taken]
@@ -164,12 +166,12 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         infos = self._counts.infos_of(request.tools) if self.clears_any else []
         question = book.judge(Question(WIRE, book.history, infos), None)
         due = question.clears or question.shorten is not None
-        return request, self._reduced(request, book, question) if due else None
+        return request, self._reduce(request, book, question) if due else None
 
-    async def _reduced(
+    async def _reduce(
         self, request: ModelRequest[Any], book: Conversation, question: Question
     ) -> tuple[ModelRequest[Any], list[BaseMessage]]:
-        """Reduce a history, and save what that takes out of it; return what changes in the state once it was sent."""
+        """Reduce a history and save its output; return the request, and the update of the state for after the call."""
         try:
             reduced = await book.reduce(question, book.backend_of)
         except OffloadError as error:
@@ -187,30 +189,30 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         update = state_update(request.messages, reduced.cells, messages_of(request.state))
         return request.override(messages=made), update
 
-    # When a tool returns: what is too long is truncated
+    # When a tool returns: long output is truncated
 
     def wrap_tool_call(self, request: types.ToolCallRequest, handler: Callable[[types.ToolCallRequest], Any]) -> Any:
-        """Give what a tool gave, not too long."""
+        """Return the result of a tool, truncated if it is too long."""
         reading = self._reading(request, waits=False)
         if reading is not None:
             return run_blocking(reading)
         given = handler(request)
-        work = self._shortened(given, request, waits=False)
+        work = self._truncate_long(given, request, waits=False)
         return given if work is None else run_blocking(work)
 
     async def awrap_tool_call(
         self, request: types.ToolCallRequest, handler: Callable[[types.ToolCallRequest], Awaitable[Any]]
     ) -> Any:
-        """Give what a tool gave, not too long."""
+        """Return the result of a tool, truncated if it is too long."""
         reading = self._reading(request, waits=True)
         if reading is not None:
             return await reading
         given = await handler(request)
-        work = self._shortened(given, request, waits=True)
+        work = self._truncate_long(given, request, waits=True)
         return given if work is None else await work
 
     def _reading(self, request: types.ToolCallRequest, *, waits: bool) -> _Work | None:
-        """Return what answers a call of our tools; of the agent's own, one that reads what this conversation saved."""
+        """Return work that answers a call of our reading tools, or of the agent's own `read_file` for saved output."""
         call = request.tool_call
         if call["name"] not in self._readers:
             return None
@@ -225,7 +227,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         return self._read(call, arguments, book)
 
     async def _read(self, call: Mapping[str, Any], arguments: Mapping[str, Any], book: Conversation) -> ToolMessage:
-        """Return what a call reads from a conversation."""
+        """Return the result of a reading tool."""
         await book.look(arguments.get("path"))
         tool = self._reading_tools(lambda: book)[call["name"]]
         schema: Any = tool.info.parameters
@@ -238,8 +240,8 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
         status = "error" if result is None or result.is_error else "success"
         return ToolMessage(text, name=call["name"], tool_call_id=call["id"], status=status)
 
-    def _shortened(self, given: Any, request: types.ToolCallRequest, *, waits: bool) -> _Work | None:
-        """Return what replaces all that is too long in what a call gave; nothing where there is none, at a glance."""
+    def _truncate_long(self, given: Any, request: types.ToolCallRequest, *, waits: bool) -> _Work | None:
+        """Return work that truncates the long messages in the result of a call; `None` if none looks too long."""
         long = [message for message in result_messages(given) if self._is_long(message, request.tool_call)]
         if not long:
             return None
@@ -253,13 +255,13 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
     def _is_long(self, message: ToolMessage, call: Mapping[str, Any]) -> bool:
         name = _name_of(message, call)
         if SAVED in message.response_metadata:
-            return True  # a mark that is not a tool's to give
+            return True  # a tool must not set this mark
         if not self.truncates(name) or self.config_of(name).trunc_handler is not None:
             return self.truncates(name)
         return text_length(WIRE.result_parts(WIRE.view(message).results[0]) or ()) > self.max_length_for_trunc
 
     async def _shorten(self, message: ToolMessage, request: types.ToolCallRequest, book: Conversation) -> ToolMessage:
-        """Return what takes the place of a message; what cannot be saved stays whole."""
+        """Return a message truncated, or whole if it cannot be saved."""
         call = request.tool_call
         marks = {key: value for key, value in message.response_metadata.items() if key != SAVED}
         message = message.model_copy(update={"response_metadata": marks})
@@ -273,12 +275,12 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
             tool_result=ToolResult(tuple(parts), is_error=message.status == "error"),
         )
         if text_length(parts) > _DEEP_LIMIT and _is_deep(request):
-            # Of so much deepagents would leave very little: nor do we leave more.
+            # deepagents would leave very little of so much, so we leave no more.
             book = copy(book)
             book.settings = replace(self, max_length_for_trunc=min(_DEEP_PREVIEW, self.max_length_for_trunc))
         try:
             shorter = await book.truncate(detail, book.backend_of)
-        except OffloadError as failure:  # of what is too long the run hears before the next model call
+        except OffloadError as failure:  # `wrap_model_call` will raise it if the output is too long
             if self.config_of(name).trunc_handler is not None:
                 _LOG.warning("%s; it stays as it is", failure)
             return message
@@ -289,7 +291,7 @@ class ToolReductionMiddleware(Settings, AgentMiddleware[Any, Any, Any]):
 
 
 class _Memo:
-    """Remembers what a function gives for a thing, as long as the thing lives."""
+    """Remembers the result of a function for an object, as long as the object lives."""
 
     def __init__(self, make: Callable[[Any], Any]) -> None:
         self._make, self._known = make, dict[int, tuple[Any, Any]]()
@@ -300,13 +302,13 @@ class _Memo:
         if known is not None and known[0]() is thing:
             return known[1]
         made = self._make(thing)
-        with suppress(TypeError):  # a dict is looked at anew
+        with suppress(TypeError):  # a dict has no weak references, so it is not remembered
             self._known[key] = ref(thing, lambda _: self._known.pop(key, None)), made
         return made
 
 
 class Counts:
-    """How many tokens messages and tools have: each message is counted once, as long as it lives."""
+    """Counts the tokens of messages and tools; each message is counted once, as long as it lives."""
 
     def __init__(self, settings: Settings) -> None:
         counter = settings.token_counter
@@ -317,11 +319,11 @@ class Counts:
         self._info_of = _Memo(_read_info)
 
     def infos_of(self, tools: Sequence[Any]) -> list[Any]:
-        """Return what a model is told of each tool; of one that was met before the very same object."""
+        """Return the description of each tool for the model; for a known tool the same object."""
         return [*map(self._info_of, tools)]
 
     def total(self, messages: Sequence[Any], infos: Sequence[Any], _: None = None) -> int:
-        """Return how many tokens a request has, by what the provider last reported if that is to be taken."""
+        """Return how many tokens a request has, based on the provider's last report if the counter uses that."""
         places = range(len(messages) - 1, -1, -1) if self._reports else ()
         last = next((place for place in places if isinstance(messages[place], AIMessage)), None)
         usage = None if last is None else messages[last].usage_metadata
@@ -335,28 +337,28 @@ def _read_info(tool: Any) -> Any:
     if isinstance(tool, dict):
         return cast("Any", tool)
     try:
-        told = convert_to_openai_tool(tool)["function"]
+        function = convert_to_openai_tool(tool)["function"]
     except Exception:  # noqa: BLE001 - a tool that cannot be described counts by its name
         return ToolInfo(str(getattr(tool, "name", "")), str(getattr(tool, "description", "")))
-    return ToolInfo(told["name"], told.get("description", ""), told.get("parameters", {}))
+    return ToolInfo(function["name"], function.get("description", ""), function.get("parameters", {}))
 
 
 def _is_deep(request: Any) -> bool:
-    """Tell whether the agent is one of deepagents'."""
+    """Return whether the agent is one of deepagents'."""
     tools = getattr(request.runtime, "tools", None) or ()
     return any(getattr(getattr(tool, "func", None), "__module__", "") == _DEEP for tool in tools)
 
 
 def _name_of(message: ToolMessage, call: Mapping[str, Any]) -> str:
-    """Return which tool a message is of: of the call at hand, unless it answers another."""
+    """Return the tool that a message is from: that of `call`, unless the message answers another call."""
     return str(call["name"]) if message.tool_call_id == call["id"] else message.name or ""
 
 
-def _nowhere(**_: Any) -> NoReturn:
+def _refuse_outside_run(**_: Any) -> NoReturn:
     raise NotInRunError("this tool reads what an agent's conversation has saved; it works inside an agent alone")
 
 
-# Messages on their way into an agent's state: what a tool gave back, and what replaces what is there
+# Messages on their way into an agent's state: results of tools, and replacements
 
 
 def messages_of(state: Any) -> Sequence[Any]:
@@ -365,7 +367,7 @@ def messages_of(state: Any) -> Sequence[Any]:
 
 
 def result_messages(given: Any) -> list[ToolMessage]:
-    """Return the tool messages in what a tool call gave: a message, a command that carries some, or a list of these.
+    """Return the tool messages in the result of a call: a message, a command with messages, or a list of these.
 
     >>> given = Command(update={"messages": [ToolMessage("42", tool_call_id="a")], "n": 1})
     >>> [message.content for message in result_messages(given)]
@@ -380,7 +382,7 @@ def result_messages(given: Any) -> list[ToolMessage]:
 
 
 def with_messages(given: Any, made: Mapping[int, ToolMessage]) -> Any:
-    """Return what a tool call gave with some of its messages replaced: `made` has them by the old ones' identity."""
+    """Return the result of a call with messages replaced: `made` has the new ones by the old ones' `id()`."""
     if isinstance(given, list):
         return [with_messages(each, made) for each in cast("list[Any]", given)]
     if not result_messages(given) or not isinstance(given, Command):
@@ -390,9 +392,9 @@ def with_messages(given: Any, made: Mapping[int, ToolMessage]) -> Any:
 
 
 def state_update(before: Sequence[Any], cells: Mapping[int, Sequence[Any]], state: Sequence[Any]) -> list[BaseMessage]:
-    """Return what makes of a state that held `before` one with `cells` in their places: messages go by their ids.
+    """Return the update that puts `cells` in the places of messages of `before` in a state, by their ids.
 
-    What the state does not hold just so is left alone: another middleware changed it for this request, or it has no
+    A message that is different in the state is left alone: another middleware changed it for this request, or it has no
     id. A round whose messages cannot all be replaced stays as a whole.
 
     >>> old, new = ToolMessage("a long text", tool_call_id="a", id="1"), ToolMessage("…", tool_call_id="a", id="1")
@@ -415,7 +417,7 @@ def state_update(before: Sequence[Any], cells: Mapping[int, Sequence[Any]], stat
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Tell whether two messages are the same; where what they carry cannot be compared, as arrays, they are not."""
+    """Return whether two messages are equal; if their contents cannot be compared (arrays, say), they are not."""
     try:
         return one is other or bool(one == other)
     except Exception:  # noqa: BLE001 - an artifact may raise anything
@@ -423,7 +425,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 
 def with_update(response: Any, update: list[BaseMessage]) -> Any:
-    """Return what the model gave, together with what is to change in the state."""
+    """Return the model's response together with an update of the state."""
     if not update:
         return response
     whole: Any = types.ModelResponse(result=[response]) if isinstance(response, AIMessage) else response
@@ -431,7 +433,7 @@ def with_update(response: Any, update: list[BaseMessage]) -> Any:
 
 
 def replacements(old: Sequence[Any], new: Sequence[Any]) -> list[BaseMessage]:
-    """Return messages that take the places of `old`, and what removes the places that are left."""
+    """Return messages that take the places of `old`, and removals for the rest of the places."""
     if len(new) > len(old):
         raise ConfigError(
             f"clear_message_rewriter gave {len(new)} messages in the place of {len(old)}; in LangChain a round can be "

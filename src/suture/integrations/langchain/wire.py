@@ -1,13 +1,13 @@
 """LangChain's messages: calls in `AIMessage`, one `ToolMessage` a result.
 
-Dicts and pairs that LangChain takes for messages are read, too; one that must change becomes a message object. What
-Suture attaches to a message stands in its `response_metadata`, which no adapter sends.
+Dicts and pairs that LangChain accepts as messages are read, too; one that must change becomes a message object. What
+Suture attaches to a message is in its `response_metadata`, which no adapter sends.
 
-One call may be written in several places: LangChain's own list (`tool_calls`), its list of those whose arguments could
-not be read (`invalid_tool_calls`), the blocks of the content, and the provider's raw form (`additional_kwargs`).
-Adapters differ in which of these they send. So a message that changes gets all its calls into LangChain's own lists,
-and its blocks say the same. LangChain keeps the blocks of each provider as they came, beside its own form of them: one
-call may be a `tool_use`, a `tool_call` or a `function_call`. What a provider runs itself is no call of ours.
+One call may be in several places: LangChain's own list (`tool_calls`), its list of calls whose arguments could not be
+read (`invalid_tool_calls`), the blocks of the content, and the provider's raw form (`additional_kwargs`). Adapters
+differ in which of these they send. So a message that changes gets all its calls in LangChain's own lists, and its
+blocks say the same. LangChain keeps the blocks of each provider as they came, beside its own form of them: one call may
+be a `tool_use`, a `tool_call` or a `function_call`. A call that the provider runs itself does not count as a call.
 """
 
 from collections import Counter
@@ -29,23 +29,23 @@ from suture.wires.parts import MEDIA_PARTS, Telling
 from suture.wires.values import CALL, RESULT, TEXT, is_plain_object, is_plain_text
 
 _SPOKEN = ("reasoning_content", "reasoning", "reasoning_details", "refusal", "audio", "tool_outputs", "function_call")
-_SEALED = "__gemini_function_call_thought_signatures__"
+_GEMINI_SIGNATURES = "__gemini_function_call_thought_signatures__"
 _SEALS = ("signature", "thought_signature", "encrypted_content")
 _CUSTOM_OUTPUT = "custom_tool_call_output"
 _SENT = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs")
 _NOBODY = frozenset(("", "system"))
-"""Who has spoken last where nobody has so far."""
+"""The last speaker, if nobody has spoken so far."""
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
 _CALLS, _INVALID, _CONTENT, _OUTPUTS, _RAW = "tool_calls", "invalid_tool_calls", "content", "tool_outputs", "raw"
-"""The lists that a call may stand in."""
+"""The lists that a call may be in."""
 _OLD_CALL = "function_call"
 _CUSTOM, _COMPUTER, _OLD = "custom", "computer", "function"
-"""Kinds of calls: of a custom tool, whose output has a form of its own; one that wants a screenshot; and OpenAI's older
+"""Kinds of calls: of a custom tool, whose output has its own form; one that wants a screenshot; and OpenAI's older
 form, which has no id."""
 
 
 class _Block(NamedTuple):
-    """Where a call block has its id and its arguments, and what kind of call it is."""
+    """The fields of a call block with its id and its arguments, and the kind of the call."""
 
     id: str
     arguments: str
@@ -61,7 +61,7 @@ _BLOCKS = {
     "computer_call": _Block("call_id", "action", _COMPUTER),
 }
 _IDS = {kind: block.id if not block.kind else "" for kind, block in _BLOCKS.items()}
-"""Where a block has its id; those of special kinds nowhere, so that they are looked at twice."""
+"""The field with the id of a block; empty for special kinds, which need a closer look."""
 _KINDS = {
     "tool_result": RESULT,
     **dict.fromkeys(_BLOCKS, CALL),
@@ -92,7 +92,7 @@ def _media(part: Part) -> dict[str, Any] | None:
 
 
 def as_message(message: Any, index: int | None = None) -> BaseMessage:
-    """Return `message` as LangChain's object, itself if it is one; raise `InputError` where it cannot be read.
+    """Return `message` as LangChain's object, itself if it is one; raise `InputError` if it cannot be read.
 
     >>> as_message({"role": "user", "content": "hi"}).type, as_message(("ai", "hi")).type
     ('human', 'ai')
@@ -109,7 +109,7 @@ def as_message(message: Any, index: int | None = None) -> BaseMessage:
     calls: Any = message.get(_CALLS) if is_map(message) else None
     if is_list(calls):
         made = as_message(without(message, _CALLS), index)
-        # LangChain refuses calls whose arguments were cut off; as invalid ones they are not looked at.
+        # LangChain refuses calls whose arguments were cut off, but does not check invalid calls.
         invalid = [
             {"name": call.name, "args": call.arguments, "id": call.id, "error": None}
             for call in map(_read_entry, calls)
@@ -124,7 +124,7 @@ def as_message(message: Any, index: int | None = None) -> BaseMessage:
 
 
 def role_of(message: BaseMessage) -> str:
-    """Return whose a message is: system, user, assistant or tool.
+    """Return the role of a message: system, user, assistant or tool.
 
     >>> role_of(lc.ChatMessage(role="model", content="hi")), role_of(SystemMessage("hi"))
     ('assistant', 'system')
@@ -139,7 +139,7 @@ def role_of(message: BaseMessage) -> str:
 
 
 def kind_of(block: Any) -> str:
-    """Return what a block is: call, result, text, thinking, media or other.
+    """Return the kind of a block: call, result, text, thinking, media or other.
 
     >>> kind_of("hi"), kind_of({"type": "tool_use"}), kind_of({"type": "server_tool_use"})
     ('text', 'call', 'other')
@@ -148,7 +148,7 @@ def kind_of(block: Any) -> str:
 
 
 def _is_signed(block: Any) -> bool:
-    """Tell whether a block is signed or encrypted by the provider."""
+    """Return whether a block is signed or encrypted by the provider."""
     if not is_map(block):
         return False
     inside: Any = (block, block.get("extras"), block.get("reasoning_content"))
@@ -215,20 +215,20 @@ class LangChainWire(ItemWire):
             else:
                 break
             place += 1
-        answered = calls[:-missing] if missing else ()  # of a turn that is not whole, so these do not count
+        answered = calls[:-missing] if missing else ()  # the turn is not complete, so these do not count
         if used is not None:
             for call in answered:
                 del used[call["id"]]
         return place - len(answered) - (missing > 0)
 
     def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is one: certainly where it is LangChain's object, possibly where it is a dict."""
+        """Return `True` for LangChain's objects, `None` (perhaps) for dicts, and `False` for anything else."""
         return True if isinstance(message, BaseMessage) else None if is_map(message) else False
 
     def view(self, message: Any, index: int | None = None) -> View:
         message = as_message(message, index)
         if index is not None and not _is_plainly_sendable(message.__dict__):
-            with suppress(RecursionError):  # what contains itself stays
+            with suppress(RecursionError):  # a value that contains itself stays
                 if self.sendable(message) is not message:
                     raise wires.SurrogateError("a text holds half of a surrogate pair", index=index)
         if isinstance(message, AIMessage):
@@ -240,8 +240,8 @@ class LangChainWire(ItemWire):
             result = Result(call_id or "", name, message.content, kind, MARK in extra, status == "error", extra)
             return View("tool", (), (result,))
         blocks: list[Any] = [message.content[place] for place in _result_places(message)]
-        told = [[get(block, key) for key in ("tool_use_id", "name", "content", "is_error")] for block in blocks]
-        results = [Result(_text(key), _text(name), said, failed=bool(failed)) for key, name, said, failed in told]
+        found = [[get(block, key) for key in ("tool_use_id", "name", "content", "is_error")] for block in blocks]
+        results = [Result(_text(key), _text(name), said, failed=bool(failed)) for key, name, said, failed in found]
         return View(role_of(message), (), tuple(results), loose=bool(blocks) and len(message.content) > len(blocks))
 
     def sendable(self, message: Any) -> Any:
@@ -250,11 +250,11 @@ class LangChainWire(ItemWire):
         return message if (new := wires.sendable(sent)) is sent else made.model_copy(update=new)
 
     def can_answer(self, call: Call) -> bool:
-        """Tell whether a placeholder can be made: a screenshot cannot be."""
+        """Return whether a placeholder can be made: a screenshot cannot be."""
         return call.kind != _COMPUTER
 
     def sound_arguments(self, call: Call) -> Any:
-        """Return arguments that are an object: the call's own if they are one, else an empty one."""
+        """Return the arguments of `call` as an object, which is empty if they are none."""
         return dict(call.arguments) if is_map(call.arguments) else super().sound_arguments(call)
 
     def family(self, thing: Call | Result) -> str:
@@ -265,11 +265,11 @@ class LangChainWire(ItemWire):
         return {"empty-calls": lambda message, _: _gather_calls(message)}
 
     def has_id(self, call: Call) -> bool:
-        """Tell whether the call carries an id: the older form has none."""
+        """Return whether the call has an id; the older form has none."""
         return call.kind != _OLD
 
     def content_after(self, edit: ResultEdit, content: Any) -> Any:
-        """Return what `edit` makes of the content of a result; that of a custom tool keeps its form."""
+        """Return the content of a result after `edit`; that of a custom tool keeps its form."""
         made = super().content_after(edit, content)
         if made is None or not is_list(content) or word(content[0] if content else None, "type") != _CUSTOM_OUTPUT:
             return made
@@ -320,7 +320,7 @@ class LangChainWire(ItemWire):
         changes = given(name=edit.name, content=content)
         if isinstance(message, ToolMessage) and edit.id is not None:
             changes["tool_call_id"], held = edit.id, message.content if content is None else content
-            if is_list(held):  # blocks in it may tell the id as well
+            if is_list(held):  # blocks in it may have the id as well
                 held = [put(block, tool_use_id=edit.id) if kind_of(block) == RESULT else block for block in held]
             changes["content"] = held
         return self.with_extra(message.model_copy(update=changes), edit.extra or {})
@@ -334,7 +334,7 @@ class LangChainWire(ItemWire):
         return ToolMessage(content, name=call.name, tool_call_id=call.id, status="error", response_metadata=extra)
 
     def carry(self, pieces: Sequence[Piece]) -> list[Any]:
-        """Return the messages of these results; one that stands as a block among others gets a message of its own."""
+        """Return the messages of these results; a result in a block among others gets its own message."""
         made: list[Any] = []
         for _, group in groupby(pieces, key=lambda piece: id(piece.message)):
             run = list(group)
@@ -380,14 +380,14 @@ WIRE = LangChainWire()
 
 
 def _result_places(message: BaseMessage) -> list[int]:
-    """Return where results stand among the blocks of what a user says, as Anthropic has them."""
+    """Return the places of results among the blocks of a user message, as in Anthropic's form."""
     if message.content.__class__ is str or role_of(message) != "user":
         return []
     return [place for place, block in enumerate(message.content) if kind_of(block) == RESULT]
 
 
 def _is_sendable(content: Any) -> bool:
-    """Tell whether all texts in a content can be written as UTF-8, and no result is among its blocks."""
+    """Return whether all texts in a content can be written as UTF-8, and no result is among its blocks."""
     if content.__class__ is str:
         return content.isascii() or is_plain_text(content)
     return all(is_plain_text(each) or (is_plain_object(each) and each.get("type") != "tool_result") for each in content)
@@ -405,7 +405,7 @@ def _view_reply(message: AIMessage) -> View:
     calls = map(_read_entry, message.tool_calls) if _is_plain(message) else [call for call, _ in find_calls(message)]
     signed = content.__class__ is not str and any(map(_is_signed, content))
     if extra:
-        signed = signed or bool(extra.get(_SEALED)) or _is_signed(extra.get("reasoning"))
+        signed = signed or bool(extra.get(_GEMINI_SIGNATURES)) or _is_signed(extra.get("reasoning"))
     view = View("assistant", tuple(calls), signed=signed)
     if view.calls or any(extra.get(name) for name in _SPOKEN):
         return view
@@ -416,14 +416,14 @@ def _view_reply(message: AIMessage) -> View:
 
 
 class Found(NamedTuple):
-    """A call, and the places where it stands: the index in each list."""
+    """A call and its index in each list that it is in."""
 
     call: Call
     sites: dict[str, int]
 
 
 def find_calls(message: AIMessage) -> list[Found]:
-    """Return the calls of `message`, each once: the first of an id in one list is the first of that id so far.
+    """Return the calls of `message`, each once: the nth call with an id in one list is the nth with it in the others.
 
     >>> block = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
     >>> message = AIMessage([block], tool_calls=[{"id": "a", "name": "f", "args": {}}])
@@ -438,7 +438,7 @@ def find_calls(message: AIMessage) -> list[Found]:
         same, number = known.setdefault(key, []), seen[field, key]
         seen[field, key] += 1
         place = same[number] if number < len(same) else None
-        if field == _INVALID:  # nobody wrote it twice: it is another call, unless all but the arguments is the same
+        if field == _INVALID:  # this list repeats no call: it is another call, unless only the arguments differ
             twins = (place for place in same if call.id and call.name in {"", found[place].call.name})
             place = next((place for place in twins if _INVALID not in found[place].sites), None)
         if place is not None:
@@ -474,7 +474,7 @@ def _entries(message: AIMessage) -> Iterator[tuple[str, int, Call]]:
 
 
 def _read_entry(entry: Any) -> Call:
-    """Return a call as LangChain's own lists have it, or Chat Completions."""
+    """Return a call from LangChain's own lists, or in the form of Chat Completions."""
     raw = get(entry, "function")
     arguments = get(entry, "args") if raw is None else get(raw, "arguments")
     return Call(_text(get(entry, "id")), _text(get(raw or entry, "name")), arguments)
@@ -497,13 +497,13 @@ def _text(value: Any) -> str:
 
 
 def _decode(arguments: Any) -> Any:
-    """Return arguments as the object that they are the text of; all else as it is."""
+    """Return arguments decoded, if they are the text of an object; anything else unchanged."""
     is_text = isinstance(arguments, str) and fields.is_object_text(arguments)
     return fields.sound_arguments(arguments, as_text=False) if is_text else arguments
 
 
 def _is_plain(message: AIMessage) -> bool:
-    """Tell whether all calls of `message` are in `tool_calls`, at a glance; what else is there needs a closer look."""
+    """Return whether a glance shows that all calls of `message` are in `tool_calls`."""
     own = message.__dict__  # read at once: this is the hot path
     calls, content, extra = own[_CALLS], own[_CONTENT], own["additional_kwargs"]
     if own[_INVALID] or (content.__class__ is not str and content and not _match_in_order(content, calls)):
@@ -512,7 +512,7 @@ def _is_plain(message: AIMessage) -> bool:
 
 
 def _match_in_order(content: Any, calls: Sequence[Any]) -> bool:
-    """Tell whether the call blocks of `content` are those of `calls`, one by one, as far as there are any."""
+    """Return whether the call blocks of `content`, if any, are those of `calls` in the same order."""
     number = 0
     for block in content:
         if block.__class__ is dict:
@@ -525,7 +525,7 @@ def _match_in_order(content: Any, calls: Sequence[Any]) -> bool:
 
 
 def _gather_calls(message: Any) -> Any:
-    """Return `message` with each sound call in `tool_calls`, where all adapters look; itself if they are there."""
+    """Return `message` with each sound call in `tool_calls`, where all adapters look; itself if nothing is missing."""
     made = as_message(message)
     if isinstance(made, AIMessage) and not _is_plain(made):
         for call, sites in find_calls(made):
@@ -552,8 +552,8 @@ def write_calls(message: AIMessage, edits: Mapping[int, CallEdit]) -> AIMessage:
         for field in blocks.keys() & sites:
             blocks[field][sites[field]] = _write_block(blocks[field][sites[field]], edit)
         if call.kind == _OLD:
-            told = None if edit.arguments is None else wires.argument_json(edit.arguments)
-            extra[_OLD_CALL] = put(extra[_OLD_CALL], **given(name=edit.name, arguments=told))
+            text = None if edit.arguments is None else wires.argument_json(edit.arguments)
+            extra[_OLD_CALL] = put(extra[_OLD_CALL], **given(name=edit.name, arguments=text))
         elif _CALLS in sites:
             valid[sites[_CALLS]] = put(valid[sites[_CALLS]], **changes)
         elif call.kind != _COMPUTER:
@@ -589,7 +589,7 @@ def _write_block(block: Mapping[str, Any], edit: CallEdit) -> dict[str, Any]:
 
 
 def _with_new_ids(extra: dict[str, Any], found: Sequence[Found], edits: Mapping[int, CallEdit]) -> dict[str, Any]:
-    """Return what is kept beside a message with the ids changed by which it keeps things, such as signatures."""
+    """Return `additional_kwargs` with new ids as the keys of values kept by id, such as signatures."""
     renamed = {found[place].call.id: edit.id for place, edit in edits.items() if edit.id and found[place].call.id}
     kept = {one.call.id for place, one in enumerate(found) if place not in edits or not edits[place].id}
     for name, value in extra.items():

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: blocks, messages and requests, from and into native values."""
+"""Translates blocks, messages and requests of Anthropic's Messages API into native values, and back."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,17 @@ from suture.wires.fields import argument_json, is_list, is_map, map_of, object_o
 from suture.wires.parts import data_of
 
 _MAX_TOKENS = 8192
-"""How long a reply may be where nobody says it; the API demands a number."""
+"""The default for `max_tokens`, which the API demands."""
 _SERVICE_RESULT, _SERIAL = "_tool_result", "disable_parallel_tool_use"
 _PDF, _TEXT = "application/pdf", "text/plain"
 _IMAGES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 _BEGINNINGS = {"/9j/": "image/jpeg", "iVBOR": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp", "JVBERi": _PDF}
-"""How the base64 of each type begins."""
+"""How the base64 data of each media type begins."""
 
 
-# Blocks read
+# Reading blocks
 
-# Of what the provider ran on its side, MCP servers included, the type is kept, so that it is known whose it was.
+# The type of what the provider ran itself, MCP servers included, is kept, so that it goes back to no other provider.
 _CALL = contents.Shape(NAME, native.FunctionToolCall, call_id="id", name="name")
 _SERVICE: Mapping[Any, contents.Shape] = {
     native.ServerToolCall: contents.Shape(NAME, native.ServerToolCall, call_id="id", name="name", arguments="input"),
@@ -44,7 +44,7 @@ class _Reader(contents.ContentReader):
         kind = text_of(block, "type")
         if not kind:
             raise InputError("expected a type, found nothing", path="type")
-        if kind == "text":  # the SDK adds what it parsed
+        if kind == "text":  # the SDK adds the parsed output
             return self.text(text_of(block, "text"), extra=self.keep(block, "type", "text", "parsed_output"))
         if kind == "tool_use":
             return _CALL.read(block, "type", "input", arguments=argument_json(block.get("input")))
@@ -69,7 +69,7 @@ class _Reader(contents.ContentReader):
         return native.FunctionToolResult(text_of(block, "tool_use_id"), "", tuple(content), failed, extra=extra)
 
     def _read_media(self, block: Mapping[str, Any]) -> native.UserInputImage | native.UserInputFile:
-        """Return an `image` or `document` block; a source that would be written otherwise is kept as it is."""
+        """Read an `image` or `document` block; its source is kept as it is if it would be written differently."""
         source, kind = object_of(block, "source"), block["type"]
         fields = _read_source(source)
         if kind == "image":
@@ -89,7 +89,7 @@ class _Reader(contents.ContentReader):
 
 
 def _read_source(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of media that a source says; a document of texts is a text."""
+    """Return the fields of media for a source; a document that consists of texts becomes one text file."""
     kind = source.get("type")
     if kind == "base64":
         return {"base64_data": text_of(source, "data"), "mime_type": text_of(source, "media_type")}
@@ -104,7 +104,7 @@ def _read_source(source: Mapping[str, Any]) -> dict[str, Any]:
     return {"base64_data": b64encode(said.encode()).decode(), "mime_type": _TEXT}
 
 
-# Blocks written
+# Writing blocks
 
 
 class _Writer(contents.BlockWriter):
@@ -135,13 +135,13 @@ class _Writer(contents.BlockWriter):
         return self.put_back(fields, block.extra)
 
     def _write_service(self, block: Any) -> dict[str, Any] | None:
-        """Return what the provider ran on its side; that goes back to it alone."""
+        """Return the block for what the provider ran itself; it goes back only to this provider."""
         if "type" not in map_of(block.extra, NAME):
             return self.lose_block(block)
         return self.put_back(_SERVICE[type(block)].write(block), block.extra)
 
     def _write_media(self, block: Any) -> dict[str, Any]:
-        """Return the block for an image or a file; a text that tells of it where the API takes no such thing."""
+        """Return the block for an image or a file; a text that describes it if the API does not take it."""
         fields: Any = _media_fields(block)
         if "source" in map_of(block.extra, NAME):
             fields = {"type": "image" if type(block) is native.UserInputImage else "document", "source": {}}
@@ -165,7 +165,7 @@ class _Writer(contents.BlockWriter):
 
 
 def _media_fields(block: Any) -> dict[str, Any] | None:
-    """Return the type and source of the block for media; `None` where the API takes no such thing."""
+    """Return the type and source of the block for media; `None` if the API does not take them."""
     data = data_of(block, "")
     if data is None:
         is_image = isinstance(block, native.UserInputImage) or block.mime_type in _IMAGES
@@ -204,7 +204,7 @@ class _RequestForm(RequestForm):
         return super().write(request, losses, {**body, "max_tokens": _MAX_TOKENS})
 
     def write_function(self, tool: native.ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a function; its schema says that it is an object's."""
+        """Return a function whose schema has the type that the API demands, `object`."""
         schema = tool.parameters
         schema = None if schema is None else {"type": "object", **schema}
         return super().write_function(replace(tool, parameters=schema), own)
@@ -213,10 +213,10 @@ class _RequestForm(RequestForm):
         return {"type": "tool", "name": name}
 
     def put_choice(self, body: Body, options: Body, tools: Sequence[native.ToolInfo], losses: Losses) -> None:
-        """Put the choice of a tool into `body`, and in it whether one reply may hold several calls."""
+        """Put the choice of a tool into `body`, with the flag that allows several calls in a reply."""
         parallel = options.pop("parallel_tool_calls", None)
         if parallel is False and self.tools in body:
-            options.setdefault(self.choice, "auto")  # the API takes the one only with the other
+            options.setdefault(self.choice, "auto")  # the API takes the flag only with a choice
         super().put_choice(body, options, tools, losses)
         if parallel is not None and body.get(self.choice, {"type": "none"}).get("type") != "none":
             body[self.choice][_SERIAL] = not parallel
@@ -236,12 +236,12 @@ class _RequestForm(RequestForm):
 
 
 class AnthropicCodec(contents.BlockCodec):
-    """Messages as Anthropic's API takes and gives them.
+    """Translates messages of Anthropic's API both ways.
 
-    What is read and written again is the same, but for this:
+    Reading and writing again changes only this:
 
-    - Content that is a string becomes one text block. A tool's result that is one plain text becomes a string.
-    - A message without blocks is left out, and blank text of the system's.
+    - Content that is a string becomes one text block. A tool result that is one plain text becomes a string.
+    - A message without blocks is left out, and so is blank text of the system.
     - A field that is null, an `is_error` that is false, an empty list of tools and an empty `system` are left out.
     - A request without `max_tokens` asks for 8192.
 
@@ -261,7 +261,7 @@ class AnthropicCodec(contents.BlockCodec):
     system_field = "system"
 
     def read_message(self, item: Any) -> native.AgenticMessage:
-        """Return one message; a whole response in the place of a message is read as the reply that it is."""
+        """Return one message; a whole response in place of a message is read as a reply."""
         return self.read_reply(item) if is_map(item) and "stop_reason" in item else super().read_message(item)
 
     def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:

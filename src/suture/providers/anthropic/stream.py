@@ -1,4 +1,4 @@
-"""Streams of Anthropic's Messages API; what replies say of themselves, and the errors that they report."""
+"""Reads streams of Anthropic's Messages API, and the metadata and errors of its replies."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ _COUNTS = {
     "cache_write_tokens": "cache_creation_input_tokens",
     "reasoning_tokens": "output_tokens_details.thinking_tokens",
 }
-"""What a reply cost; the API counts what is cached beside the input, not in it."""
+"""The fields of the token usage; the API does not include cached tokens in `input_tokens`."""
 _READ = ("type", "role", "content", "stop_reason")
 _CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _DELTAS: Mapping[str, tuple[Collection[str], str, str]] = {
@@ -35,23 +35,23 @@ _DELTAS: Mapping[str, tuple[Collection[str], str, str]] = {
     "citations_delta": (("text",), "citation", "citations"),
     "compaction_delta": (("compaction",), "", ""),
 }
-"""The types of blocks that a delta may add to, its own field, and the field of the block."""
+"""For each type of delta: the types of blocks that it may add to, its own field, and the field of the block."""
 _KINDS = {kind for kinds, _, _ in _DELTAS.values() for kind in kinds} | {"redacted_thinking"}
-"""The types of blocks of which it is known what may be added to them."""
+"""The types of blocks for which the allowed deltas are known."""
 
 
-# What a reply says of itself
+# Metadata and errors of a reply
 
 
 def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
-    """Return why a reply ended, what it cost, and what else its body says."""
+    """Return why a reply ended, its token usage, and the other fields of its body."""
     usage = body.get("usage")
     counted = None if usage is None else read_usage(usage, _COUNTS)
     return make_meta(rest_of(body, *_READ), text_of(body, "stop_reason"), _REASONS, counted)
 
 
 def raise_error(body: Mapping[str, Any]) -> None:
-    """Raise the error that a body, or an event of a stream, reports; some servers do not say that it is one."""
+    """Raise the error that a body or an event of a stream reports; some servers send it without its type."""
     if body.get("type") == "error" or (body.get("type") is None and body.get("error")):
         raise read_failure(NAME, body.get("error"), request_id=text_of(body, "request_id"))
 
@@ -135,7 +135,7 @@ class AnthropicReader(BlockReader):
         types, source, field = _DELTAS[kind]
         if block.kind not in types and block.kind in _KINDS:
             raise InputError(f"a {kind} for a block of type {block.kind}", path="delta.type")
-        if not field:  # a compaction comes in one piece
+        if not field:  # a compaction comes whole
             block.head |= rest_of(delta, "type")
             return []
         piece: Any = object_of(delta, source) if field == "citations" else text_of(delta, source)
@@ -163,7 +163,7 @@ class AnthropicReader(BlockReader):
         return []
 
     def _count(self, holder: Mapping[str, Any]) -> list[Delta]:
-        """Take the counts of tokens: each one stands for the whole reply so far."""
+        """Take the counts of tokens; each of them is for the whole reply so far."""
         if holder.get("usage") is None:
             return []
         self._usage |= rest_of(object_of(holder, "usage"))
@@ -177,7 +177,7 @@ class AnthropicReader(BlockReader):
 
 
 def _join(block: OpenBlock) -> dict[str, Any]:
-    """Return a block as a plain response would hold it."""
+    """Return a block in the form that it has in a plain response."""
     made = dict(block.head)
     for name, pieces in block.pieces.items():
         if name == "citations":

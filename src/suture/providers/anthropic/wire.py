@@ -25,7 +25,7 @@ _FOREIGN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "parts")
 
 
 def _are_texts(content: Any, start: int = 0) -> bool:
-    """Tell whether `content` is a list that holds nothing but texts from `start` on; an empty list says nothing."""
+    """Return whether `content` is a list with only texts that say something from `start` on; `False` if it is empty."""
     if content.__class__ is not list or not content:
         return False
     for block in content[start:] if start else content:
@@ -35,7 +35,7 @@ def _are_texts(content: Any, start: int = 0) -> bool:
 
 
 def _read_calls(content: Any, demands: values.Demands) -> list[str] | None:
-    """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
+    """Return the ids of the calls in a plain assistant message; `None` if it needs a second look."""
     calls: list[str] = []
     kind = "thinking"
     for block in content:
@@ -69,7 +69,7 @@ def _read_calls(content: Any, demands: values.Demands) -> list[str] | None:
 
 
 def _are_answered(calls: list[str], message: Any, demands: values.Demands) -> bool:
-    """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
+    """Return whether `message` holds the results of `calls`, in order, and then nothing but texts."""
     if message.__class__ is not dict or message["role"] != "user":
         return False
     content, count = message["content"], len(calls)
@@ -137,7 +137,7 @@ class AnthropicWire(BlockWire):
         return [block["id"] for content in lists for block in content if block["type"] == "tool_use"]
 
     def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is Anthropic's: certainly where a block of its own kind stands in it."""
+        """Return whether `message` is Anthropic's; `None` if nothing in it tells."""
         role = word(message, "role")
         if role not in self.roles or any(get(message, field) is not None for field in _FOREIGN_FIELDS):
             return False
@@ -168,7 +168,7 @@ class AnthropicWire(BlockWire):
         return blocks
 
     def block_words(self, block: Any) -> Any:
-        """Return the words of a text block, or of thinking; what is redacted has none."""
+        """Return the text of a text or thinking block; redacted thinking has none."""
         return get(block, "thinking" if word(block, "type") == "thinking" else "text")
 
     def tell_block(self, block: Any, telling: Telling) -> None:
@@ -185,7 +185,7 @@ class AnthropicWire(BlockWire):
         return {"unsigned-thinking": self._without_unsigned_thinking, **super().mends}
 
     def _without_blank_text(self, message: Any, view: values.View) -> Any:
-        """Leave out text blocks that say nothing, in results too."""
+        """Leave out blank text blocks, in results too."""
 
         def say(block: Any) -> Any:
             content = get(block, "content")
@@ -197,7 +197,7 @@ class AnthropicWire(BlockWire):
         return self.with_results(super()._without_blank_text(message, view), view, say)
 
     def _without_unsigned_thinking(self, message: Any, view: values.View) -> Any:
-        """Leave out thoughts without a signature: a stream was cut before it came."""
+        """Leave out thinking without a signature, which a stream leaves if it is cut before the signature."""
         if view.role != "assistant":
             return message
         return self._with_some(
@@ -223,7 +223,7 @@ class AnthropicWire(BlockWire):
         return changed if changed is message or self.blocks(changed) else None
 
     def compacted_by(self, message: Any) -> str:
-        """Tell whether a block of `message` is the service's own compaction; one without content has failed."""
+        """Return the wire's name if `message` has a compaction of the service with content; one without has failed."""
         found = [block for block in self.blocks(message) if word(block, "type") == "compaction"]
         return self.name if any(get(block, "content") or get(block, "encrypted_content") for block in found) else ""
 

@@ -1,6 +1,6 @@
-"""Amazon Bedrock's Converse: messages and requests from and into native values.
+"""Translates messages and requests of Amazon Bedrock's Converse into native values, and back.
 
-Each of its blocks is an object with one key, which says what it is.
+Each of its blocks is an object with one key, which is its type.
 """
 
 import re
@@ -49,7 +49,7 @@ _TYPES: Mapping[str, Mapping[str, str]] = {
         "md": "text/markdown",
     },
 }
-"""The MIME type of each format, by kind of media."""
+"""The MIME type for each format, by kind of media."""
 _FORMATS = {kind: {mime: form for form, mime in table.items()} for kind, table in _TYPES.items()}
 _ALIASES = {
     "image/jpg": "image/jpeg",
@@ -68,13 +68,13 @@ _LONGEST_NAME = 200
 
 class _Reader(contents.ContentReader):
     wire = WIRE
-    _served: Sequence[Any] = ()
-    """The ids of the calls that the service answered in the same message: they are the service's."""
+    _service_ids: Sequence[Any] = ()
+    """The ids of calls that have their result in the same message, because the service ran them."""
 
     def read_content(self, holder: Mapping[str, Any], field: str = "content") -> list[Any]:
         blocks = listed(holder.get(field) or [], None, field)
         results = [map_of(block, "toolResult") for block in blocks] if self.by_model else []
-        self._served = [result.get("toolUseId") for result in results if result.get("type") is not None]
+        self._service_ids = [result.get("toolUseId") for result in results if result.get("type") is not None]
         return contents.read_each(blocks, self.read, field)
 
     def read(self, block: Mapping[str, Any]) -> Any:
@@ -95,14 +95,14 @@ class _Reader(contents.ContentReader):
     def _read_call(self, _: str, use: Mapping[str, Any]) -> native.FunctionToolCall | native.ServerToolCall:
         call_id, name = text_of(use, "toolUseId"), text_of(use, "name")
         rest = contents.rest_of(use, "toolUseId", "name", "input")
-        if use.get("type") == SERVER_CALL or call_id in self._served:
+        if use.get("type") == SERVER_CALL or call_id in self._service_ids:
             own = {WIRE: {"type": None, **rest}}
             return native.ServerToolCall(call_id=call_id, name=name, arguments=use.get("input"), extra=own)
         return native.FunctionToolCall(call_id, name, argument_json(use.get("input")), extra=self.keep(rest))
 
     def _read_result(self, _: str, result: Mapping[str, Any]) -> native.FunctionToolResult | native.ServerToolResult:
         call_id, content = text_of(result, "toolUseId"), list_of(result, "content")
-        if call_id in self._served and result.get("type") is not None:
+        if call_id in self._service_ids and result.get("type") is not None:
             extra = self.keep(result, "toolUseId", "content")
             return native.ServerToolResult(call_id=call_id, content=content, extra=extra)
         is_error = result.get("status") == "error"
@@ -121,7 +121,7 @@ class _Reader(contents.ContentReader):
         return native.Reasoning(text, signature, extension={"wire": WIRE}, extra=extra)
 
     def _read_citations(self, _: str, cited: Mapping[str, Any]) -> native.AssistantGenText | None:
-        """Return text with its citations; `None` where it is no text, or more than that."""
+        """Return a text with its citations; `None` if there is no text, or if there are other fields."""
         citations, content = cited.get("citations"), cited.get("content")
         if not self.by_model or not has_only(cited, "citations", "content"):
             return None
@@ -133,7 +133,7 @@ class _Reader(contents.ContentReader):
         return native.AssistantGenText("".join(pieces), extension={"wire": WIRE, "citations": citations})
 
     def _read_media(self, kind: str, held: Mapping[str, Any]) -> Any:
-        """Return the block of media; `None` where it holds what a block cannot."""
+        """Return the block for media; `None` if a block cannot hold them."""
         source, form = _read_source(held.get("source")), held.get("format")
         if source is None or not isinstance(held.get("format", ""), str):
             return None
@@ -161,14 +161,14 @@ class _ResultReader(_Reader):
     """Reads the content of a result."""
 
     def _read_json(self, _: str, value: Any) -> native.UserInputText:
-        """Return JSON in a result as text, marked so that it becomes JSON again."""
+        """Return JSON in a result as a text that is marked to become JSON again."""
         return native.UserInputText(msgspec.json.encode(value).decode(), extra={WIRE: {"json": True}})
 
     readers: ClassVar = {"json": _read_json, **{kind: _Reader.readers[kind] for kind in ("image", "video", "document")}}
 
 
 def _read_source(source: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return the fields of a block that say what `source` says, and what is kept beside them."""
+    """Return the attributes of a block for `source`, and the fields to keep beside them."""
     if not is_map(source) or len(source) != 1:
         return None
     [(form, held)] = source.items()
@@ -222,13 +222,13 @@ class _Writer(contents.BlockWriter):
         return {"toolResult": {**result, "status": "error"} if block.is_error else result}
 
     def _write_result_text(self, block: native.UserInputText) -> dict[str, Any]:
-        """Return a text of a result, which may be JSON."""
+        """Return a text of a result, as JSON if it was read from JSON."""
         is_json = block.extra == {WIRE: {"json": True}}
-        value = parse_json(block.text) if is_json else None  # it may be cut since it was read
+        value = parse_json(block.text) if is_json else None  # it may have been cut since it was read
         return self.write_text(block) if value is None else {"json": value}
 
     def _write_server(self, block: Any) -> dict[str, Any] | None:
-        """Return what the service ran itself; that goes back to it alone."""
+        """Return the block for what the service ran itself; it goes back only to the service."""
         if WIRE not in block.extra:
             return self.lose_block(block)
         kind, fields = "toolResult", {"toolUseId": block.call_id}
@@ -260,7 +260,7 @@ class _Writer(contents.BlockWriter):
         return {kind: {**made, "source": source}}
 
     def _format_of(self, kind: str, mime: str) -> str | None:
-        """Return the format of a type of media; a document of any text is one of plain text."""
+        """Return the format for a MIME type; an unknown type of text document becomes plain text."""
         mime = mime.partition(";")[0].strip().lower()
         mime = _ALIASES.get(mime, mime)
         is_text = mime.startswith("text/") or mime.partition("/")[2] in {"json", "xml", "yaml"}
@@ -324,14 +324,14 @@ class _RequestForm(RequestForm):
         return parse_json(said) if isinstance(said, str) else None
 
     def is_function(self, tool: Mapping[str, Any]) -> bool:
-        """Tell whether a tool is a function: each of its kinds is an object under a name of its own."""
+        """Return whether a tool is a function; any other kind is one object, under its own name."""
         return not tool or self.function in tool or not all(map(is_map, tool.values()))
 
     def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
         return {"tool": {"name": name}}
 
     def put_choice(self, body: Body, options: Body, tools: Sequence[native.ToolInfo], losses: Losses) -> None:
-        """Put the choice of a tool into `body`; report one that Converse cannot be told."""
+        """Put the choice of a tool into `body`; report one that Converse has no form for."""
         choice, has_tools = options.get("tool_choice"), "toolConfig" in body
         if choice == "none" and has_tools:
             losses.add(Lost.OPTION, "tool_choice none; leave the tools out instead")
@@ -348,18 +348,18 @@ class _RequestForm(RequestForm):
 
 
 class BedrockCodec(contents.BlockCodec):
-    """Converse, in the form that JSON has: bytes are base64 text. What boto3 has, bytes, is read as well.
+    """Translates messages of Converse as JSON, in which bytes are base64 text; the `bytes` of boto3 are read as well.
 
-    What is read and written again is the same, but for this:
+    Reading and writing again changes only this:
 
-    - A field that is null is left out, and a message without blocks.
-    - A call's `input` is an object: empty where it was missing, or anything else.
-    - A document's name has the characters that Converse allows.
-    - The texts of `citationsContent` are one text.
+    - A field that is null is left out, and so is a message without blocks.
+    - A call's `input` becomes an empty object if it was missing, or was not an object.
+    - A document's name loses the characters that Converse does not allow.
+    - The texts of `citationsContent` become one text.
     - Blank text in `system` is left out.
-    - An output schema is called `answer`, and its text has no blanks.
-    - Where a request has no tools but calls of some, `toolConfig` names those: Converse demands it.
-    - `ResponseMetadata`, which boto3 adds to a response, is no part of it; its `RequestId` is the reply's id.
+    - An output schema is called `answer`, and its JSON text has no spaces.
+    - If a request has calls but no tools, `toolConfig` gets the names of the called tools, because Converse demands it.
+    - `ResponseMetadata`, which boto3 adds to a response, is dropped; its `RequestId` becomes the reply's id.
 
     >>> from suture.messages import AgenticMessage
     >>> BedrockCodec().encode_messages([AgenticMessage.user("hi")]).payload
@@ -379,7 +379,7 @@ class BedrockCodec(contents.BlockCodec):
         return Encoded(self.name_called_tools(payload), losses)
 
     def name_called_tools(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return a body without tools with those that its messages call: Converse wants them named."""
+        """Return `body`; if it has no tools, with the names of those that its messages call, which Converse demands."""
         if "toolConfig" in body:
             return body
         blocks = [block for message in body["messages"] for block in message["content"]]
@@ -397,5 +397,5 @@ class BedrockCodec(contents.BlockCodec):
         return native.AgenticMessage("assistant", blocks, response_meta=read_meta(body), extra=extra)
 
     def framing(self) -> NoReturn:
-        """Refuse: boto3 takes the bytes of a stream apart itself, and hands out the events that a reader takes."""
+        """Raise, because boto3 splits the bytes of a stream itself and returns the events that a reader takes."""
         raise NotImplementedError("boto3 takes Bedrock's event streams apart itself; feed its events to reader()")

@@ -1,4 +1,4 @@
-"""Streams of Converse; what replies say of themselves, and the errors that they report."""
+"""Reads streams of Converse, and the metadata and errors of its replies."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
@@ -26,28 +26,28 @@ _COUNTS = {
     "cached_tokens": "cacheReadInputTokens",
     "cache_write_tokens": "cacheWriteInputTokens",
 }
-"""What a reply cost; Converse does not count what was cached as input."""
+"""The fields of the token usage; Converse does not include cached tokens in `inputTokens`."""
 _EVENTS = (
     *("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop"),
     *("messageStop", "metadata"),
 )
 _PADDING, _RESPONSE, _INDEX = "p", "ResponseMetadata", "contentBlockIndex"
 _STARTED = ("toolUse", "toolResult", "image")
-"""The blocks whose deltas come only behind a start."""
+"""The types of blocks that need a start before their deltas."""
 
 
 # Failures
 
 
 def _failure(kind: str, body: Any) -> ModelError:
-    """Return what an exception of the service's means."""
+    """Return the error for an exception of the service."""
     reasons = [get(body, name) for name in ("message", "Message", "originalMessage")]
     reason = ": ".join(dict.fromkeys(said for said in reasons if isinstance(said, str) and said)) or kind
     return read_failure(WIRE, {"message": reason, "status": get(body, "originalStatusCode")}, kind=kind)
 
 
 def read_refusal(body: Mapping[str, Any]) -> Exception:
-    """Return what a body without a message says: the service's error, or boto3's form of it."""
+    """Return the error in a body without a message: the service's own, or boto3's form of it."""
     error = body.get("Error")
     if is_map(error):
         return _failure(str(error.get("Code", "")), error)
@@ -56,16 +56,16 @@ def read_refusal(body: Mapping[str, Any]) -> Exception:
     return InputError("a response without output")
 
 
-# What a reply says of itself
+# Metadata of a reply
 
 
 def has_only(value: Any, *names: str) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether `value` is an object that has no fields but `names`."""
+    """Return whether `value` is an object with no fields except `names`."""
     return is_map(value) and value.keys() <= set(names)
 
 
 def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
-    """Return why a reply ended, what it cost, and what else its body says."""
+    """Return why a reply ended, its token usage, and the other fields of its body."""
     usage = body.get("usage")
     counted = None if usage is None else read_usage(usage, _COUNTS)
     facts = {**rest_of(body, "output", "stopReason", _RESPONSE), "id": get(body.get(_RESPONSE), "RequestId")}
@@ -76,7 +76,7 @@ def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
 
 
 class BedrockReader(BlockReader):
-    """Reads the events of `ConverseStream`, as boto3 hands them out or as JSON has them.
+    """Reads the events of `ConverseStream`, from boto3 or from JSON.
 
     >>> from suture.codecs import get_codec
     >>> reader = get_codec("bedrock").reader()
@@ -97,7 +97,7 @@ class BedrockReader(BlockReader):
     def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         for kind, payload in as_json(dict(event)).items():
             if kind in _EVENTS:
-                # Padding only makes an event longer.
+                # The padding has no meaning.
                 yield from self._take(kind, rest_of(expect(payload, dict, "an object", kind), _PADDING))
             elif kind.endswith(("Exception", "Error")) or has_only(payload, "message"):
                 raise _failure(kind, payload)
@@ -165,7 +165,7 @@ class BedrockReader(BlockReader):
                         yield Delta(reasoning=piece) if block.kind == "reasoningContent" else Delta(piece)
 
     def _block_at(self, index: int, kind: str) -> OpenBlock | None:
-        """Return the block that a delta belongs to; text and thought begin one, unknown kinds are passed over."""
+        """Return the block for a delta, a new one if text or reasoning begins it; `None` for an unknown kind."""
         block = self.blocks.get(index)
         if kind not in {"text", "reasoningContent", *_STARTED}:
             return None
@@ -181,7 +181,7 @@ class BedrockReader(BlockReader):
 
 
 def _join(block: OpenBlock) -> dict[str, Any]:
-    """Return a block as a plain response has it."""
+    """Return a block in the form that it has in a plain response."""
     kind, pieces = block.kind, block.pieces
     if kind == "toolUse":
         made: Any = {**block.head, "input": block.arguments("input")}

@@ -1,4 +1,4 @@
-"""Amazon Bedrock's Converse: blocks are objects with one key; `toolUse` pairs with `toolResult`."""
+"""Amazon Bedrock's Converse: each block is an object with one key; `toolUse` pairs with `toolResult`."""
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from functools import cached_property
@@ -22,7 +22,7 @@ _LONGEST_NAME = 200
 
 
 def _text(block: Any) -> str | None:
-    """Return what a block of a result says: a text, or JSON as text."""
+    """Return the text of a block in a result, or its JSON as text."""
     value, text = get(block, "json"), get(block, "text")
     if value is not None:
         return json_text(value)
@@ -30,7 +30,7 @@ def _text(block: Any) -> str | None:
 
 
 def _read_calls(content: list[Any], demands: values.Demands) -> list[str] | None:
-    """Return the ids of the calls in a plain assistant message; `None` where it needs a second look."""
+    """Return the ids of the calls in a plain assistant message; `None` if it needs a second look."""
     calls: list[str] = []
     for block in content:
         if block.__class__ is not dict or len(block) != 1:
@@ -54,7 +54,7 @@ def _read_calls(content: list[Any], demands: values.Demands) -> list[str] | None
 
 
 def _are_answered(calls: list[str], message: Any, demands: values.Demands) -> bool:
-    """Tell whether `message` begins with the results of `calls`, in order, and says nothing else but texts."""
+    """Return whether `message` holds the results of `calls`, in order, and then nothing but texts."""
     if message.__class__ is not dict or message["role"] != "user":
         return False
     content, count = message["content"], len(calls)
@@ -104,7 +104,7 @@ class BedrockWire(BlockWire):
         return [block["toolUse"]["toolUseId"] for content in said for block in content if "toolUse" in block]
 
     def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is Bedrock's: its blocks have no type, only one key each."""
+        """Return whether `message` is Bedrock's, whose blocks have no type; `None` if it has no blocks."""
         content = get(message, "content")
         if not is_map(message) or word(message, "role") not in self.roles or not is_list(content):
             return False
@@ -120,7 +120,7 @@ class BedrockWire(BlockWire):
         return blocks
 
     def kind(self, block: Any) -> str:
-        """Return what `block` is; a tool that the service itself runs is not the client's call."""
+        """Return the kind of `block`; calls and results of tools that the service itself runs are `OTHER`."""
         for key, kind in _KINDS.items():
             value = get(block, key)
             if value is not None:
@@ -136,7 +136,7 @@ class BedrockWire(BlockWire):
         return {"no-content": self._with_content, **super().mends}
 
     def _with_content(self, message: Any, view: values.View) -> Any:
-        """Give a result without content an empty one."""
+        """Give a result without content an empty list."""
 
         def fill(block: Any) -> Any:
             is_missing = get(get(block, "toolResult"), "content") is None
@@ -145,7 +145,7 @@ class BedrockWire(BlockWire):
         return self.with_results(message, view, fill)
 
     def begins_step(self, message: Any) -> bool:
-        """Tell whether a message has a thought of its own: it was made in a step of its own."""
+        """Return whether a message holds reasoning, which means that it begins another step."""
         return any(self.kind(block) == values.THINKING for block in self.blocks(message))
 
     def name_documents(self, message: Any, names: MutableMapping[str, None]) -> Any:
@@ -171,7 +171,7 @@ class BedrockWire(BlockWire):
         return block if free == name else put(block, document=put(document, name=free))
 
     def block_words(self, block: Any) -> Any:
-        """Return the words of a text block, or of reasoning; what is redacted has none."""
+        """Return the text of a text or reasoning block; redacted reasoning has none."""
         text = get(block, "text")
         return get(get(get(block, "reasoningContent"), "reasoningText"), "text") if text is None else text
 
@@ -186,9 +186,9 @@ class BedrockWire(BlockWire):
             self.tell_document(content, telling)
 
     def without_trailing_thinking(self, message: Any) -> Any | None:
-        """Return `message` without the thoughts at its end, as `BlockWire` does; but unsigned ones may follow a text.
+        """Return `message` without the reasoning at its end; but reasoning without a signature may follow other blocks.
 
-        Those are no Claude's: DeepSeek's come behind what it says.
+        Such reasoning is not Claude's: DeepSeek's comes after its text.
         """
         rest = super().without_trailing_thinking(message)
         return rest if rest is None or rest is message or self.is_signed(self.blocks(message)[-1]) else message

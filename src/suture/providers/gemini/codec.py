@@ -1,7 +1,7 @@
-"""Google's Gemini, generateContent: parts, contents and requests from and into native values.
+"""Translates parts, contents and requests of Gemini's generateContent into native values, and back.
 
-Each part is one block. What stands in a part beside its one thing is kept flat, what stands inside that thing under
-the thing's name.
+Each part is one block, and has one main field, such as `functionCall`. Other fields of the part are kept flat in
+`extra`, and other fields inside the main one under its name.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,33 +27,33 @@ _MIME_TYPES = {
     "video": "video/mp4",
     "file": "application/octet-stream",
 }
-"""The type of media that do not say theirs."""
+"""The default MIME type for each kind of media."""
 _SERVER: Mapping[str, tuple[Any, str, str]] = {
     "executableCode": (native.ServerToolCall, "arguments", ""),
     "codeExecutionResult": (native.ServerToolResult, "content", ""),
     "toolCall": (native.ServerToolCall, "arguments", "args"),
     "toolResponse": (native.ServerToolResult, "content", "response"),
 }
-"""Parts about tools that Gemini runs: the block, its field, and what fills that (empty: all of the part)."""
-_SILENT = (
+"""For parts of tools that Gemini runs: the block, its attribute, and the field for that (empty: all fields)."""
+_EMPTY_BLOCKS = (
     native.AssistantGenText(""),
     native.Reasoning("", extension={"wire": stream.GEMINI}),
     native.Opaque({"type": f"{stream.GEMINI}.block", "value": {}}),
 )
-"""What says nothing; the last is what the SDK leaves of a part that it does not know, and would be refused."""
+"""Blocks that say nothing. The last is what the SDK makes of an unknown part; the API would refuse it."""
 _TOOL = "tool"
-"""What is kept of a tool that Gemini runs itself stands under this name."""
+"""The name under which a tool that Gemini runs itself is kept."""
 _FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSchema", "parameters"
 
 
-# Ids of calls that have none
+# Ids for calls without one
 
 
 def _identify(messages: Iterable[native.AgenticMessage], stem: str | None = None) -> list[native.AgenticMessage]:
-    """Return `messages` with an id on each call that has none, and each response with that of the call it answers.
+    """Return `messages` with an id on every call; each response without one gets the id of the call that it answers.
 
-    A response without an id answers by name, in order. Only the calls of the latest turn are answered: those of
-    neighbouring contents of the model's, since the SDK records a streamed turn as several.
+    A response without an id answers the first waiting call with its name. Only calls of the latest turn wait. A turn
+    may be several neighbouring contents of the model, because the SDK records a streamed turn like that.
     """
     found, waiting = list(messages), list[tuple[str, str, bool]]()
     taken = {getattr(block, "call_id", "") for message in found for block in message.content_blocks}
@@ -75,7 +75,7 @@ def _identify(messages: Iterable[native.AgenticMessage], stem: str | None = None
                 place_of, said = (0, block.call_id) if block.call_id else (1, block.name)
                 fits = [call for call in waiting if call[place_of] == said]
                 if fits:
-                    answered = min(fits, key=itemgetter(2))  # one that had no id, before one that had
+                    answered = min(fits, key=itemgetter(2))  # first a call that had no id
                     waiting.remove(answered)
                     blocks[place] = block if block.call_id else replace(block, call_id=answered[0])
         if any(map(is_not, blocks, message.content_blocks)):
@@ -83,7 +83,7 @@ def _identify(messages: Iterable[native.AgenticMessage], stem: str | None = None
     return found
 
 
-# Contents read
+# Reading contents
 
 
 class _Reader(contents.ContentReader):
@@ -93,7 +93,7 @@ class _Reader(contents.ContentReader):
         return contents.read_each(list_of(holder, field), self.read, field)
 
     def read(self, block: Mapping[str, Any]) -> native.ContentBlock:
-        """Return the block that a part says; a part that nobody here knows is kept whole."""
+        """Return the block for a part; an unknown part is kept whole."""
         for name, read in self.readers.items():
             if name in block:
                 return read(self, block, name, inner(block, name, None))
@@ -104,19 +104,19 @@ class _Reader(contents.ContentReader):
         return self.text(block["text"], extra=self.keep(block, "text")) if "text" in block else self.unknown(block)
 
     def _keep(self, part: Any, name: str, *known: str, absent: Iterable[str] = (), **marks: Any) -> dict[str, Any]:
-        """Return what is kept: the part's other fields, those of its thing that are not `known`, and `marks`."""
+        """Return the `extra` for a part: its other fields, those inside `name` that are not `known`, and `marks`."""
         inside = {field: value for field, value in part[name].items() if field not in known} | dict.fromkeys(absent)
         rest = {**contents.rest_of(part, name), **({name: inside} if inside else {}), **marks}
         return {self.wire: rest} if rest else {}
 
     def _read_media(self, part: Any, name: str, thing: Mapping[str, Any]) -> native.ContentBlock:
-        """Return media of the kind that their type says; what is of no kind, or not there, is kept whole."""
+        """Return media as the block for their MIME type; a part without data or without such a block is kept whole."""
         source, field = ("data", "base64_data") if name == "inlineData" else ("fileUri", "url")
         mime_type, held = thing.get("mimeType") or "", thing.get(source)
         kind = mime_type.partition("/")[0] if isinstance(mime_type, str) else ""
         media = contents.MODEL_MEDIA.get(kind) if self.by_model else contents.USER_MEDIA.get(kind, native.UserInputFile)
         if source == "data" and isinstance(held, str):
-            held = held.translate(stream.STANDARD)  # the SDK's base64 has an alphabet of its own
+            held = held.translate(stream.STANDARD)  # the SDK has URL-safe base64
         if not held or media is None:
             return self.unknown({**part, name: {**thing, **({source: held} if held else {})}})
         is_bare = not mime_type and source == "data"
@@ -141,7 +141,7 @@ class _Reader(contents.ContentReader):
         return native.FunctionToolResult(call_id, tool, content, failed, extra=extra)
 
     def _read_server(self, part: Any, name: str, thing: Mapping[str, Any]) -> native.ContentBlock:
-        """Return what Gemini ran on its side; the kept name of the part says whose it is."""
+        """Return the block for what Gemini ran itself; the part's name is kept, so that only Gemini gets it back."""
         kind, field, holder = _SERVER[name]
         said = {key: value for key, value in thing.items() if key != "id"}
         tool, held, beside = _CODE, said, dict[str, Any]()
@@ -159,9 +159,9 @@ class _Reader(contents.ContentReader):
 
 
 def _read_response(response: Any) -> tuple[str | None, dict[str, Any]]:
-    """Return what a response says, and its form where that is not a text under `output` or `error`.
+    """Return the text of a response, and a mark of its form unless it is a text under `output` or `error`.
 
-    The form `{"output": None}` is a struct, told as JSON, and `{"output": "result"}` a text under that name.
+    The mark `{"output": None}` means an object that became JSON text; `{"output": "result"}`, a text under that name.
     """
     if response is None:
         return None, {}
@@ -176,21 +176,21 @@ def _read_response(response: Any) -> tuple[str | None, dict[str, Any]]:
 
 
 def _is_failure(response: Any) -> bool:
-    """Return whether a response reports an error; one that says `"error": null` does not."""
+    """Return whether a response reports an error; `"error": null` is none."""
     return is_map(response) and "output" not in response and response.get("error") not in (None, False)
 
 
-# Contents written
+# Writing contents
 
 
 def _identity(block: Any) -> dict[str, Any]:
-    """Return the id and the name of a call or a result, as far as it has them."""
+    """Return the id and the name of a call or a result, if it has them."""
     return {name: value for name, value in (("id", block.call_id), ("name", block.name)) if value}
 
 
 def _write_response(text: str, form: Any, *, is_error: bool) -> dict[str, Any]:
-    """Return the response that says `text`: in the form that it was read in, where that still fits."""
-    said: Any = {form: text} if form is not None else parse_json(text or "{}")  # or shortened meanwhile
+    """Return a response with `text`, in the form in which it was read if that still fits."""
+    said: Any = {form: text} if form is not None else parse_json(text or "{}")  # it may have been shortened
     if said.__class__ is not dict or (is_error and not _is_failure(said)):
         return {"error" if is_error else "output": text}
     return said
@@ -203,7 +203,7 @@ class _Writer(contents.BlockWriter):
         return {"text": text}
 
     def _report_text(self, block: native.UserInputText) -> None:
-        """Report what is lost of a text that stands in the response itself."""
+        """Report what is lost of a text, which is written into the response itself."""
         self.write_text(block)
 
     def _write_thought(self, block: native.Reasoning) -> dict[str, Any] | None:
@@ -230,7 +230,7 @@ class _Writer(contents.BlockWriter):
     def _write_call(self, block: native.FunctionToolCall) -> dict[str, Any]:
         arguments = self.read_arguments(block.arguments, "arguments")
         part = self.put_back({"functionCall": {**_identity(block), "args": arguments}}, block.extra)
-        if arguments:  # there were none when it was read, perhaps
+        if arguments:  # perhaps it was read without any, and then `put_back` removes them
             part["functionCall"]["args"] = arguments
         return part
 
@@ -242,14 +242,14 @@ class _Writer(contents.BlockWriter):
         made = {**_identity(block), "response": response, **({"parts": beside} if beside else {})}
         if not block.extra:
             return {"functionResponse": made}
-        kept = {name: value for name, value in own.items() if name != "output"}  # that says the form of the response
+        kept = {name: value for name, value in own.items() if name != "output"}  # the mark for the form of the response
         part = self.put_back({"functionResponse": made}, {**block.extra, self.wire: kept} if own else block.extra)
         if texts:
             part["functionResponse"]["response"] = response
         return part
 
     def _write_server(self, block: native.ServerToolCall | native.ServerToolResult) -> dict[str, Any] | None:
-        """Return what Gemini ran, for Gemini; nobody else's tools have a form here."""
+        """Return the part for what Gemini ran itself; what other services ran has no form here."""
         own = map_of(block.extra, self.wire)
         part = next((part for part, (kind, _, _) in _SERVER.items() if part in own and type(block) is kind), "")
         if not part:
@@ -300,7 +300,7 @@ class _RequestForm(RequestForm):
         return not is_map(tool.get(_TOOL))
 
     def write_tools(self, tools: Sequence[native.ToolInfo], losses: Losses) -> list[dict[str, Any]]:
-        """Return `tools` with all functions in one list, where the first of them stands."""
+        """Return `tools` with all functions in one list, at the place of the first function."""
         made: list[dict[str, Any]] = []
         functions: list[dict[str, Any]] = []
         for tool in super().write_tools(tools, losses):
@@ -322,7 +322,7 @@ class _RequestForm(RequestForm):
                     read.append(native.ToolInfo(field, extra={stream.GEMINI: {_TOOL: {field: value}}}))
         return read
 
-    # A schema under its older name is marked, to be written there again.
+    # A schema under its older name is marked, so that it is written under that name again.
 
     def write_function(self, tool: native.ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
         made = super().write_function(tool, {name: value for name, value in own.items() if name != _SCHEMA})
@@ -343,17 +343,17 @@ class _RequestForm(RequestForm):
 
 
 class GeminiCodec(contents.BlockCodec):
-    """Contents as the Gemini API and Vertex AI take and give them.
+    """Translates contents of the Gemini API and Vertex AI both ways.
 
-    What is read and written again is the same, but for this:
+    Reading and writing again changes only this:
 
     - Names of fields are written in camel case; bytes and the SDK's base64 become plain base64. An optional field that
-      is null or empty is left out. A content without a role is the user's, as are those of `function` and `tool`;
+      is null or empty is left out. A content without a role becomes the user's, as do those of `function` and `tool`;
       one without parts is left out.
-    - The texts of a response become one, and stand before its media. A result without content says an empty text.
-    - A call without an id gets one, `call_<place>_<number>`, and a response without an id that of the call it answers.
-    - All functions that a request declares stand in one list, and its other tools each in one of their own.
-    - In a reply, a text without words is left out, and so it is in what the system says, which has no role.
+    - The texts of a response become one text before its media. A result without content becomes an empty text.
+    - A call without an id gets one, `call_<place>_<number>`; a response without one gets the id of the call it answers.
+    - The functions that a request declares are written in one list, and each of its other tools in a separate one.
+    - An empty text in a reply is left out, and so is a blank one in the system instruction, which loses its role.
 
     >>> codec = GeminiCodec()
     >>> codec.decode_messages([{"role": "model", "parts": [{"text": "At 06:12."}]}])
@@ -377,7 +377,7 @@ class GeminiCodec(contents.BlockCodec):
         return {"parts": parts} if parts else None
 
     def link(self, messages: Iterable[native.AgenticMessage]) -> list[native.AgenticMessage]:
-        """Return `messages`; calls without an id, and their responses, are given one."""
+        """Return `messages` with ids on the calls and responses that have none."""
         return _identify(messages)
 
     def read_message(self, item: Any) -> native.AgenticMessage:
@@ -395,14 +395,14 @@ class GeminiCodec(contents.BlockCodec):
         return super().read_system({self.system_field: parts})
 
     def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
-        """Return what the body of a response says; of several candidates, the first."""
+        """Return the message in the body of a response; only the first of several candidates is read."""
         body = stream.normalise(expect(body, Mapping, "an object", "reply"))
         stream.check_error(body)
         candidate = stream.first_candidate(body)
         content = {**object_of(candidate or {}, "content", optional=True), "role": "model"}
         [message] = _identify([self.read_message(content)], text_of(body, "responseId"))
-        # A stream may end in a text without words or signature.
-        blocks = [block for block in message.content_blocks if block not in _SILENT]
+        # A stream may end with a text that is empty and has no signature.
+        blocks = [block for block in message.content_blocks if block not in _EMPTY_BLOCKS]
         meta = stream.read_meta(body, candidate or {}, blocks)
         if not candidate:
             raise InputError("it holds no candidate")

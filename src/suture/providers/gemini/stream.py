@@ -1,7 +1,7 @@
-"""Streams of Gemini; what replies say of themselves, and the errors that they report.
+"""Reads streams of Gemini, and the metadata and errors of its replies.
 
-Every event of a stream has the shape of a whole response and holds what is new. Text goes on from one event to the
-next; within one event parts stay apart, and so does one with a signature, which must go back on its own part.
+Each event of a stream has the shape of a whole response, and holds what is new. A text may continue in the next event,
+but parts within one event stay separate. So does a part with a signature, which must go back with that part.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,24 +35,24 @@ _COUNTS = {
     "cached_tokens": "cachedContentTokenCount",
     "reasoning_tokens": "thoughtsTokenCount",
 }
-"""What a reply cost; Gemini counts thought, and what its own tools gave, beside the rest."""
+"""The fields of the token usage; Gemini counts thoughts and the output of its tools apart from the rest."""
 _OPEN = frozenset(
     (
         *("args", "response", "partMetadata", "labels", "parameters", "parametersJsonSchema"),
         *("responseJsonSchema", "responseSchema"),
     )
 )
-"""Where anybody's JSON stands, with names of their own."""
+"""Fields that hold JSON of users or models, whose names are not the API's."""
 
 
 # Fields
 
 
 def normalise(value: Any) -> Any:
-    """Return `value` with its fields as the API names them, and without those that are null.
+    """Return `value` with the API's names of fields, and without fields that are null.
 
-    The SDK's names are in snake case, and its base64 has an alphabet of its own. What users and models wrote, such as
-    arguments and schemas, stays as it is.
+    The SDK has names in snake case and URL-safe base64. What users and models wrote, such as arguments and schemas,
+    stays as it is.
     """
     if is_map(value):
         named = {_camel(name): held for name, held in value.items() if held is not None}
@@ -71,20 +71,20 @@ def _camel(name: str) -> str:
 
 
 def mint(stem: str, place: int, call: FunctionToolCall | Delta) -> str:
-    """Return an id for the call at `place` among the calls of a reply, or of a message of a history."""
+    """Return an id for the call at `place` among the calls of a reply or of a message in a history."""
     return f"call_{stem or format(crc32(f'{call.name}{call.arguments}'.encode()), '08x')}_{place}"
 
 
-# What a reply says of itself
+# Metadata of a reply
 
 
 def first_candidate(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the first candidate of a body, or of an event; `None` where it speaks of others, or of none."""
+    """Return the first candidate in a body or an event; `None` if it has only others, or none."""
     return next((candidate for candidate in list_of(body, "candidates") if not candidate.get("index")), None)
 
 
 def read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Sequence[Any]) -> ResponseMeta:
-    """Return why a reply ended, what it cost, how likely its tokens were, and what else its body says."""
+    """Return why a reply ended, its token usage, its log probabilities, and the other fields of its body."""
     calls = any(isinstance(block, FunctionToolCall) for block in blocks)
     reasons = {**_REASONS, "STOP": "tool_calls"} if calls else _REASONS
     facts = {
@@ -115,7 +115,7 @@ def _read_logprobs(candidate: Mapping[str, Any]) -> tuple[LogProb, ...] | None:
 
 
 def check_error(body: Mapping[str, Any]) -> None:
-    """Raise the error that a body, or an event of a stream, reports."""
+    """Raise the error that a body or an event of a stream reports, if it reports one."""
     if "error" in body:
         error = object_of(body, "error", optional=True)
         kind, wait = read_details(error)
@@ -128,14 +128,14 @@ def check_error(body: Mapping[str, Any]) -> None:
 
 
 def read_details(error: Mapping[str, Any]) -> tuple[str, float | None]:
-    """Return the code of an error about the key, whose status says less, and how many seconds an error asks for."""
+    """Return the code of an error about the API key, else an empty text; and the seconds that an error asks to wait."""
     details = list_of(error, "details", path="error")
     waits = [wait for detail in details if (wait := _wait(detail)) is not None]
     return _BAD_KEY if _BAD_KEY in [detail.get("reason") for detail in details] else "", waits[0] if waits else None
 
 
 def _wait(detail: Mapping[str, Any]) -> float | None:
-    """Return how many seconds a detail of an error asks for, such as `34.5s`."""
+    """Return the seconds to wait that a detail of an error asks for, such as `34.5s`; `None` if it asks for none."""
     said = detail.get("retryDelay")
     number = said.removesuffix("s") if isinstance(said, str) else ""
     return float(number) if number.replace(".", "", 1).isdecimal() and number.isascii() else None
@@ -163,7 +163,7 @@ class GeminiReader(StreamReader):
         self._candidate: dict[str, Any] = {}
         self._content: dict[str, Any] = {}
         self._parts: list[Mapping[str, Any] | list[str]] = []
-        """The parts so far; of a text, or a thought, that may go on, which it is and its pieces."""
+        """The parts so far; a text or thought that may continue is a list of its kind and its pieces."""
         self._pieces: list[str] = []
         self._calls = 0
         self._logprobs: dict[str, list[Any]] = {}
@@ -177,7 +177,7 @@ class GeminiReader(StreamReader):
         candidate = first_candidate(body)
         if candidate is not None:
             yield from self._take(candidate)
-        if "usageMetadata" in body:  # each count stands for the whole reply so far
+        if "usageMetadata" in body:  # each count is for the whole reply so far
             self._usage |= object_of(body, "usageMetadata")
             yield Delta(usage=read_usage(self._usage, _COUNTS))
 
@@ -192,7 +192,7 @@ class GeminiReader(StreamReader):
         return {**self._body, "candidates": [candidate], **usage}
 
     def _take(self, candidate: Mapping[str, Any]) -> Iterator[Delta]:
-        """Take what an event says of the candidate: what it adds to it, and what holds for all of it."""
+        """Take the first candidate of an event: its new parts, and the fields for the whole reply."""
         content = object_of(candidate, "content", optional=True)
         for name, tokens in object_of(candidate, _LOGPROBS, optional=True).items():
             if is_list(tokens):

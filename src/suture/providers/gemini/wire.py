@@ -1,7 +1,7 @@
 """Google's `contents`: `functionCall` parts in model contents, `functionResponse` parts in the next user content.
 
-Ids are optional here: without them calls and responses pair by name and order. Fields may be written
-in camel case (REST) or snake case (the SDK); both are read, and a changed part keeps its own.
+Ids are optional here: without them, calls and responses pair by name and order. Fields may be in camel case (REST) or
+in snake case (the SDK); both are read, and a changed part keeps its style.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +14,12 @@ from suture.wires.blocks import BlockWire, Fields
 from suture.wires.fields import get, has, is_list, is_map, json_text, put, text_of, without
 from suture.wires.parts import RawPart, in_words, same_parts
 
-_SPOKEN = frozenset(("text", "thought", "thoughtSignature"))
-_CALLED = frozenset(("functionCall", "thoughtSignature"))
+_TEXT_FIELDS = frozenset(("text", "thought", "thoughtSignature"))
+_CALL_FIELDS = frozenset(("functionCall", "thoughtSignature"))
 
 
 def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any]] | None:
-    """Return the calls among the parts of a plain model content; `None` where it needs a second look."""
+    """Return the calls among the parts of a plain model content; `None` if it needs a second look."""
     calls: list[dict[str, Any]] = []
     says = False
     for part in parts:
@@ -27,7 +27,7 @@ def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any
             return None
         if "functionCall" in part:
             call = part["functionCall"]
-            if call.__class__ is not dict or (len(part) != 1 and not part.keys() <= _CALLED):
+            if call.__class__ is not dict or (len(part) != 1 and not part.keys() <= _CALL_FIELDS):
                 return None
             if not demands.accepts(call.get("id", "_"), call["name"]) or not values.is_plain_object(call["args"]):
                 return None
@@ -36,7 +36,7 @@ def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any
             text = part["text"]
             if text.__class__ is not str or not (text.isascii() or values.is_sendable(text)):
                 return None
-            if len(part) != 1 and not part.keys() <= _SPOKEN:
+            if len(part) != 1 and not part.keys() <= _TEXT_FIELDS:
                 return None
             if not text and "thoughtSignature" not in part:
                 return None
@@ -49,7 +49,7 @@ def _read_calls(parts: list[Any], demands: values.Demands) -> list[dict[str, Any
 
 
 def _are_answered(calls: list[dict[str, Any]], content: Any, demands: values.Demands) -> bool:
-    """Tell whether `content` holds the responses to `calls`, in order, and nothing else."""
+    """Return whether `content` holds just the responses to `calls`, in order."""
     if content.__class__ is not dict or content["role"] != "user":
         return False
     parts = content["parts"]
@@ -103,7 +103,7 @@ class GeminiWire(BlockWire):
         return [call["id"] for call in calls if call.get("id")]
 
     def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is a content: it alone has parts."""
+        """Return whether `message` is a content: nothing else has parts."""
         if is_map(message):
             return "parts" in message
         return has(message, "parts") and has(message, "role")
@@ -113,15 +113,15 @@ class GeminiWire(BlockWire):
         return [] if is_bare else super().blocks(message, index)
 
     def kind(self, block: Any) -> str:
-        if self._held(block, "functionCall") is not None:
+        if self._get(block, "functionCall") is not None:
             return values.CALL
-        if self._held(block, "functionResponse") is not None:
+        if self._get(block, "functionResponse") is not None:
             return values.RESULT
         if get(block, "thought"):
             return values.THINKING
         if isinstance(get(block, "text"), str):
             return values.TEXT
-        media = self._held(block, "inlineData") is not None or self._held(block, "fileData") is not None
+        media = self._get(block, "inlineData") is not None or self._get(block, "fileData") is not None
         return values.MEDIA if media else values.OTHER
 
     @cached_property
@@ -129,7 +129,7 @@ class GeminiWire(BlockWire):
         return {"bad-response": self._with_structs, **super().mends}
 
     def _without_blank_text(self, message: Any, view: values.View) -> Any:
-        """Leave out texts of no character; a line break by itself stays, for a stream is recorded piece by piece."""
+        """Leave out empty texts; a lone line break stays, because a stream is recorded piece by piece."""
         del view
         return self._with_some(
             message,
@@ -137,25 +137,25 @@ class GeminiWire(BlockWire):
         )
 
     def _with_structs(self, message: Any, view: values.View) -> Any:
-        """Put a response that is a text, or missing, in the form of an object."""
+        """Turn a response that is a text, or missing, into an object."""
 
         def wrap(block: Any) -> Any:
-            response = get(self._held(block, "functionResponse"), "response")
+            response = get(self._get(block, "functionResponse"), "response")
             made = {} if response is None else {"result": response}
             return block if is_map(response) else self.rewrite(block, self.result_fields, {"response": made})
 
         return self.with_results(message, view, wrap)
 
     def begins_step(self, message: Any) -> bool:
-        """Tell whether the first call of a content is signed: it was made in a step of its own."""
+        """Return whether the first call of a content is signed, which means that it begins another step."""
         calls = [block for block in self.blocks(message) if self.kind(block) == values.CALL]
         return bool(calls) and self.is_signed(calls[0])
 
     def is_signed(self, block: Any) -> bool:
-        return bool(self._held(block, "thoughtSignature"))
+        return bool(self._get(block, "thoughtSignature"))
 
     def arguments_ok(self, call: values.Call) -> bool:
-        """Tell whether the arguments are an object; a call without any is fine here."""
+        """Return whether the arguments are an object, or missing, which is fine here."""
         return call.arguments is None or is_map(call.arguments)
 
     def own_name(self, block: Any, field: str) -> str:
@@ -163,7 +163,7 @@ class GeminiWire(BlockWire):
             return field
         return "".join([f"_{letter.lower()}" if letter.isupper() else letter for letter in field])
 
-    def _held(self, block: Any, field: str) -> Any:
+    def _get(self, block: Any, field: str) -> Any:
         return get(block, self.own_name(block, field))
 
     def read_result(self, block: Any, index: int | None = None) -> values.Result:
@@ -171,11 +171,11 @@ class GeminiWire(BlockWire):
         return values.Result(text_of(response, "id", index), text_of(response, "name", index), response)
 
     def result_text(self, result: values.Result) -> tuple[str, bool]:
-        return _told(get(result.content, "response")), not get(result.content, "parts")
+        return _response_text(get(result.content, "response")), not get(result.content, "parts")
 
     def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
-        """Return the response as one text, and the parts beside it as they are."""
-        return _parts(result.content)
+        """Return the response as one text, then the parts beside it as they are."""
+        return _parts_of(result.content)
 
     def write_result(self, block: Any, edit: values.ResultEdit) -> Any:
         response = None if edit.text is None or edit.parts is not None else {"result": edit.text}
@@ -194,30 +194,30 @@ class GeminiWire(BlockWire):
         return {"text": text}
 
     def with_blocks(self, message: Any, blocks: Sequence[Any]) -> Any:
-        """Return `message` with other parts; an SDK's content gets parts of the SDK's own type."""
+        """Return `message` with these parts; a content of the SDK gets parts of the SDK's type."""
         if not is_map(message):
             own: Any = next((part for part in self.blocks(message) if not is_map(part)), None)
             if own is not None:
                 made = cast("Any", type(own))
                 try:
                     blocks = [made.model_validate(part) if is_map(part) else part for part in blocks]
-                except ValueError:  # the SDK does not know some field: as plain data nothing is lost
+                except ValueError:  # the SDK does not know some field; plain data lose nothing
                     plain = [part if is_map(part) else part.model_dump(exclude_none=True) for part in blocks]
                     return {"role": get(message, "role"), "parts": plain}
         return put(message, parts=list(blocks))
 
 
-def _parts(response: Any) -> tuple[Part, ...] | None:
-    """Return what a `functionResponse` holds as parts: its response is one text."""
+def _parts_of(response: Any) -> tuple[Part, ...] | None:
+    """Return a `functionResponse` as parts; its response becomes one text."""
     beside = get(response, "parts")
     if beside is not None and not is_list(beside):
         return None
-    text = _told(get(response, "response"))
+    text = _response_text(get(response, "response"))
     return (*([TextPart(text)] if text else ()), *[RawPart(part) for part in beside or ()])
 
 
-def _told(response: Any) -> str:
-    """Return what a response says: a lone text as it is, all else as JSON."""
+def _response_text(response: Any) -> str:
+    """Return the text of a response: a single text as it is, anything else as JSON."""
     if is_map(response) and len(response) == 1:
         value = next(iter(response.values()))
         if isinstance(value, str):
@@ -226,13 +226,13 @@ def _told(response: Any) -> str:
 
 
 def _with_parts(inside: Any, parts: Sequence[Part]) -> Any:
-    """Return a `functionResponse` that says `parts`: texts in its response, under their old name, the rest beside."""
-    if same_parts(parts, _parts(inside)):
+    """Return a `functionResponse` with `parts`: texts in its response, under their old name, the rest beside it."""
+    if same_parts(parts, _parts_of(inside)):
         return inside
     texts = [in_words(part) for part in parts if not isinstance(part, RawPart)]
     beside = [part.raw for part in parts if isinstance(part, RawPart)]
     text, response = "\n".join(texts), get(inside, "response")
-    if text != _told(response):
+    if text != _response_text(response):
         names = list(response) if is_map(response) else []
         name = names[0] if len(names) == 1 else "error" if "error" in names else "result"
         inside = put(inside, response={name: text} if texts else {})

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions: messages and requests, from and into native values."""
+"""Translates messages and requests of OpenAI's Chat Completions into native values, and back."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
@@ -20,28 +20,28 @@ from suture.wires.values import KIND
 
 WIRE = stream.WIRE
 _REASONS = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "model_length": "length"}
-"""What servers say in other words than most."""
-_BROKEN_OFF = ("error", "insufficient_system_resource")
-"""What servers say of a reply that they could not finish; the latter is DeepSeek's."""
+"""Finish reasons for which some servers have their own words."""
+_FAILED = ("error", "insufficient_system_resource")
+"""Finish reasons of a reply that the server could not finish; the second is DeepSeek's."""
 _LISTED, _NAMED = "listed", "named"
-"""Marks in what is kept: the content was a list, though one text says the same; a result carried its tool's name."""
-_SENT_BACK = ("extra_content", _LISTED)
-"""What a later request must say of a reply; other fields that only replies have would be refused there."""
+"""Marks in `extra`: the content was a list though one text says the same; a result carried its tool's name."""
+_RETURN_FIELDS = ("extra_content", _LISTED)
+"""Fields of a reply that go back with the next request; a server would refuse its other fields there."""
 _EMPTY = tuple((name, "") for name in (*stream.THOUGHTS, "refusal"))
-"""What says nothing: some servers send it with every reply."""
-_PART = "thinking"
-"""A part of the content that is a thought; a server that has them takes no thought in a field (crush#1590)."""
+"""Empty fields that some servers send with every reply."""
+_THOUGHT_PART = "thinking"
+"""The type of a part that holds a thought; a server with such parts takes no thought in a field (crush#1590)."""
 _CALL = "tool_call"
-"""What a call of a kind that nobody knows is kept under."""
-_INSTEAD = ("refusal", "audio", "images", stream.OLD_CALL)
-"""What an assistant message may hold instead of a text."""
+"""The key under which a call of an unknown kind is kept."""
+_TEXT_SUBSTITUTES = ("refusal", "audio", "images", stream.OLD_CALL)
+"""Fields that an assistant message may have instead of a text."""
 _KINDS = {
     "image_url": ("url", "detail"),
     "video_url": ("url",),
     "input_audio": ("data", "format"),
     "file": ("filename", "file_data"),
 }
-"""The texts in each kind of media, which stand in a field named as its type."""
+"""The text fields of each type of media part; they are in an object named like the type."""
 
 
 # Messages, read
@@ -72,7 +72,7 @@ class _Reader(contents.ContentReader):
         if kind == "file":
             data, known = texts.get("file_data", ""), ["filename", "file_data"]
             fields = contents.read_url(data)
-            if "base64_data" not in fields:  # an address, or an id: what was said is kept, and said again
+            if "base64_data" not in fields:  # a URL or an id: `file_data` itself is kept and written back
                 fields["url"] = data if "://" in data else ""
                 known.remove("file_data")
             extra = self._keep_both(part, kind, "type", inner=known)
@@ -87,18 +87,18 @@ class _Reader(contents.ContentReader):
         return made(**{**texts, "url": "", **contents.read_url(texts["url"])}, extra=extra)
 
     def _keep_both(self, thing: Mapping[str, Any], name: str, *known: str, inner: Collection[str]) -> dict[str, Any]:
-        """Return the `extra` of a thing: what neither it nor the object in its field `name` has a place for."""
+        """Return the `extra` for `thing`: its fields but `known`, and those of its object `name` but `inner`."""
         inside = contents.rest_of(map_of(thing, name), *inner)
         return self.keep({**contents.rest_of(thing, name, *known), **({name: inside} if inside else {})})
 
     def keep_rest(self, item: Mapping[str, Any], known: Collection[str], *marks: str) -> dict[str, Any]:
-        """Return the `extra` of what `item` says beside `known`, marked if its content is a list and need not be."""
+        """Return the `extra` for `item`: all but its `known` fields, and a mark if its content need not be a list."""
         content = item.get("content")
         listed = [_LISTED] if is_list(content) and stream.only_texts(content) else []
         return self.keep(item, *known, absent=[*marks, *listed])
 
     def read_reply(self, item: Mapping[str, Any]) -> native.AgenticMessage:
-        """Return a message of the model's: thought, text, sound, images, calls, in this order."""
+        """Return an assistant message: its thought, text, audio, images and calls, in this order."""
         known = ["role", "content", "tool_calls"]
         blocks = self._read_thought(item, known)
         blocks += self.read_content(item) if item.get("content") != "" else []
@@ -134,7 +134,7 @@ class _Reader(contents.ContentReader):
         return [native.Reasoning(text, signature, extension=extension)]
 
     def _read_images(self, item: Mapping[str, Any], known: list[str]) -> list[native.ContentBlock]:
-        """Return the images that a server sends beside the text, each marked as having come so."""
+        """Return the images that a server sends beside the text, each with an `extra` that says so."""
         images = item.get("images")
         images = images if is_list(images) else ()
         held = [map_of(image, "image_url") for image in images]
@@ -157,7 +157,7 @@ class _Reader(contents.ContentReader):
         arguments = argument_json(held.get(field, "" if is_custom else None))
         return native.FunctionToolCall(call_id, name, arguments, extra=extra)
 
-    def read_said(self, item: Mapping[str, Any]) -> native.AgenticMessage:
+    def read_input(self, item: Mapping[str, Any]) -> native.AgenticMessage:
         role = "user" if item["role"] == "user" else "system"
         known = ("content",) if item["role"] == "developer" else ("role", "content")
         return native.AgenticMessage(role, self.read_content(item), extra=self.keep_rest(item, known))
@@ -173,7 +173,7 @@ class _Reader(contents.ContentReader):
 
 
 _ROLES: Mapping[Any, Callable[[_Reader, Mapping[str, Any]], native.AgenticMessage]] = {
-    **dict.fromkeys(("system", "developer", "user"), _Reader.read_said),
+    **dict.fromkeys(("system", "developer", "user"), _Reader.read_input),
     "assistant": _Reader.read_reply,
     "tool": _Reader.read_result,
     "function": _Reader.read_old_result,
@@ -182,12 +182,12 @@ _ROLES: Mapping[Any, Callable[[_Reader, Mapping[str, Any]], native.AgenticMessag
 
 def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any]) -> native.ResponseMeta:
     word = text_of(choice, "finish_reason")
-    if word in _BROKEN_OFF:
+    if word in _FAILED:
         raise ModelServerError("the model broke off with an error", provider=WIRE)
-    likely = map_of(choice, "logprobs")  # those of a refusal have no place
+    likely = map_of(choice, "logprobs")  # a `ResponseMeta` has no place for those of a refusal
     logprobs = read_logprobs(likely["content"]) if contents.rest_of(likely).keys() == {"content"} else None
     known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
-    # One server tells what a reply cost in a field of its own.
+    # Groq reports the token usage of a reply in its own field.
     usage = map_of(body, "x_groq").get("usage") if body.get("usage") is None else body["usage"]
     facts = {
         **contents.rest_of(body, "object", "choices"),
@@ -199,19 +199,19 @@ def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapp
 
 # Messages, written
 
-_Placed = Iterable[tuple[str, Any]]
-"""Blocks of a message, each with the path to it."""
+_PathedBlocks = Iterable[tuple[str, Any]]
+"""Blocks of a message, each with its path."""
 
 
 def _is_result(block: Any) -> bool:
-    """Tell whether `block` is a message of its own here: a result, or one of the older form."""
+    """Return whether `block` becomes a separate message: a result, perhaps one of the older form."""
     if isinstance(block, native.Opaque):
         return block.type == f"{WIRE}.block" and map_of(block.data, "value").get("role") == "function"
     return isinstance(block, native.FunctionToolResult | native.ToolSearchResult)
 
 
 class _Writer(contents.BlockWriter):
-    """Writes what the user, the system and the tools say."""
+    """Writes the messages of the user, the system and the tools."""
 
     wire = WIRE
 
@@ -230,8 +230,8 @@ class _Writer(contents.BlockWriter):
             made["name"] = block.name
         return self.put_back(made, contents.without_kind(block.extra, "custom"))
 
-    def write_said(self, role: str, blocks: _Placed, *, as_list: bool) -> dict[str, Any]:
-        """Return what the user or the system says in `blocks`; the system's is text."""
+    def write_input(self, role: str, blocks: _PathedBlocks, *, as_list: bool) -> dict[str, Any]:
+        """Return the message of the user or the system that `blocks` make; the system's holds only texts."""
         parts: list[dict[str, Any] | None] = []
         for self.path, block in blocks:
             if isinstance(block, native.Reasoning):
@@ -243,7 +243,7 @@ class _Writer(contents.BlockWriter):
         return {"role": role, "content": _join_parts([part for part in parts if part is not None], as_list=as_list)}
 
     def write_part(self, block: Any) -> dict[str, Any] | None:
-        """Return a block of a user message as a part; `None`, and reported, where there is nothing that says it."""
+        """Return a block of a user message as a part; report it and return `None` if there is no form for it."""
         if isinstance(block, native.Opaque):
             kept = self.unwrap(block)
             if kept is None or kept.keys() not in ({_CALL}, {stream.OLD_CALL}):
@@ -254,7 +254,7 @@ class _Writer(contents.BlockWriter):
         return self.write_media(block) or self.write_words(block)
 
     def write_media(self, block: Any) -> dict[str, Any] | None:
-        """Return media as a part; `None` where the format cannot hold them."""
+        """Return media as a part; `None` if the format cannot hold them."""
         made = write_media(block)
         if made is None:
             return None
@@ -263,31 +263,31 @@ class _Writer(contents.BlockWriter):
         return self.put_back(made, block.extra)
 
     def write_words(self, block: Any) -> dict[str, Any] | None:
-        """Return words in place of media that cannot stand here, and report it; nothing of any other block."""
+        """Report a block that has no form here; return a text in place of media, `None` for any other block."""
         return self.say(self.tell_media(block)) if type(block) in contents.MEDIA else self.lose_block(block)
 
     writers: ClassVar = dict.fromkeys((native.UserInputText, native.Opaque, *contents.MEDIA), write_part)
 
 
 def _join_parts(parts: list[dict[str, Any]], *, as_list: bool) -> str | list[dict[str, Any]]:
-    """Return the content that `parts` make: one text, if they are texts and need not be a list."""
+    """Return the content that `parts` make: one text if all are plain texts and no list is asked for."""
     return parts if as_list or not stream.only_texts(parts) else "\n".join([part["text"] for part in parts])
 
 
 class _Reply(_Writer):
-    """An assistant message while it is written, block by block."""
+    """Writes one assistant message, block by block."""
 
     def __init__(self, losses: Losses, field: str) -> None:
         super().__init__(losses)
         self.field = field
         self.parts: list[tuple[str, dict[str, Any]]] = []
-        """The parts of the content, each with what stands before it should all be one text."""
+        """The parts of the content, each with the separator before it if all are joined into one text."""
         self.thoughts: dict[str, list[str]] = {}
         self.fields: dict[str, Any] = {}
         self.calls: list[Any] = []
 
-    def write(self, blocks: _Placed, *, as_list: bool) -> dict[str, Any]:
-        """Return the message that `blocks` make; a text right behind another goes on with it."""
+    def write(self, blocks: _PathedBlocks, *, as_list: bool) -> dict[str, Any]:
+        """Return the message that `blocks` make; a text right after another continues it."""
         last: Any = None
         for self.path, block in blocks:
             part = self.writers.get(type(block), _Writer.write_words)(self, block)
@@ -302,7 +302,7 @@ class _Reply(_Writer):
         content: Any = [part for _, part in self.parts]
         if not as_list and stream.only_texts(content):
             content = "".join([(glue if place else "") + part["text"] for place, (glue, part) in enumerate(self.parts)])
-            if not content and (self.calls or any(name in self.fields for name in _INSTEAD)):
+            if not content and (self.calls or any(name in self.fields for name in _TEXT_SUBSTITUTES)):
                 content = None
         made: dict[str, Any] = {"role": "assistant", "content": content}
         made |= {name: "\n".join(texts) for name, texts in self.thoughts.items()}
@@ -315,16 +315,16 @@ class _Reply(_Writer):
         return self.put_back({"type": kind, kind: block.text}, block.extra)
 
     def _write_thought(self, block: native.Reasoning) -> dict[str, Any] | None:
-        """Write a thought where it came from; a server that demands one is told any."""
+        """Write a thought that came from this format, or any thought if the server demands one in a field."""
         extension: Mapping[str, Any] = {}
         if contents.origin_of(block) == WIRE:
             extension = block.extension
             self.report_extension(block, "field", "details")
-        is_other = self.field == _PART and extension.get("field") != _PART
+        is_other = self.field == _THOUGHT_PART and extension.get("field") != _THOUGHT_PART
         if is_other or not (extension or (self.field and block.text)):
             return self.lose(Lost.REASONING, "a thought that was not made here")
         name, details = self.field or extension.get("field", stream.THOUGHT), extension.get("details", ())
-        if name == _PART:
+        if name == _THOUGHT_PART:
             return self.put_back({"type": name, name: [{"type": "text", "text": block.text}]}, block.extra)
         self.report_extras(block.extra)
         if details and not self.field:
@@ -335,8 +335,8 @@ class _Reply(_Writer):
             self.thoughts.setdefault(name, []).append(block.text)
         return None
 
-    def _write_sound(self, block: native.AssistantGenAudio) -> dict[str, Any] | None:
-        """Write a sound by its id; what it says, where it has none."""
+    def _write_audio(self, block: native.AssistantGenAudio) -> dict[str, Any] | None:
+        """Write audio as its id; without one, as its transcript."""
         kept = map_of(block.extra, WIRE)
         if "id" in kept and "audio" not in self.fields:
             self.fields["audio"] = {"id": kept["id"]}
@@ -346,7 +346,7 @@ class _Reply(_Writer):
         return {"type": "text", "text": kept.get("transcript") or words}
 
     def _write_image(self, block: native.AssistantGenImage) -> dict[str, Any] | None:
-        """Write an image beside the text if it came so; another's is told in words."""
+        """Write an image beside the text if it came like that; any other is described in words."""
         made = self.write_media(block) if WIRE in block.extra else None
         if made is None:
             return self.write_words(block)
@@ -359,7 +359,7 @@ class _Reply(_Writer):
         kind = "function" if given is None else "custom"
         held = {"name": block.name, stream.ARGUMENTS[kind]: block.arguments if given is None else given}
         made, extra = {"id": block.call_id, "type": kind, kind: held}, block.extra
-        if given is not None:  # what says that it is of a custom tool has been used
+        if given is not None:  # the marks of a custom tool have been used
             theirs = map_of(extra, "openai-responses")
             extra = {
                 **contents.without_kind(extra, kind),
@@ -368,7 +368,7 @@ class _Reply(_Writer):
         self.calls.append(self.put_back(made, extra))
 
     def _write_unknown(self, block: native.Opaque) -> dict[str, Any] | None:
-        """Write what was kept whole, where it stood: among the calls, beside them, or among the parts."""
+        """Write a block that was kept whole back to where it was: among the calls, in its field, or among the parts."""
         kept = self.unwrap(block)
         if kept is None or kept.keys() not in ({_CALL}, {stream.OLD_CALL}):
             return kept
@@ -379,7 +379,7 @@ class _Reply(_Writer):
     writers: ClassVar = {
         **dict.fromkeys((native.UserInputText, native.AssistantGenText), _write_text),
         native.Reasoning: _write_thought,
-        native.AssistantGenAudio: _write_sound,
+        native.AssistantGenAudio: _write_audio,
         native.AssistantGenImage: _write_image,
         native.FunctionToolCall: _write_call,
         native.Opaque: _write_unknown,
@@ -398,16 +398,16 @@ class _RequestForm(RequestForm):
 
 
 class OpenAIChatCodec(Codec):
-    """Messages and requests of Chat Completions both ways, its replies and streams read.
+    """Translates messages and requests of Chat Completions both ways, and reads its replies and streams.
 
-    What is read and written again is the same, but for this. A field that is null is left out, as is an empty list of
-    calls or of tools, the index of a call, and an empty thought in a reply. A content that is null is an empty text; an
-    empty one beside calls is null. A refusal that is the only one stands in its field, not among the parts. Arguments
-    that are an object are written as text. A sound of the model's is sent back by its id. One text to stop at is
-    written as a list. Of several choices in a reply, only the first is read.
+    Reading and writing again changes only this. A field that is null is left out, as is an empty list of calls or of
+    tools, the index of a call, and an empty thought in a reply. Content that is null becomes an empty text; empty
+    content beside calls becomes null. A single refusal is written in its field, not among the parts. Arguments that
+    are an object are written as text. The model's audio is sent back as its id. A single stop text is written as a
+    list. If a reply has several choices, only the first is read.
 
-    Of a message that was not read here, texts that are all it says are written as one, since many servers take
-    nothing else; and results are messages of their own, where they stand.
+    If a message was not read by this codec and holds only texts, they are written as one text, because many servers
+    take nothing else. Each result becomes a separate message, at its place.
 
     >>> from suture.codecs import get_codec
     >>> from suture.messages import AgenticMessage
@@ -423,7 +423,7 @@ class OpenAIChatCodec(Codec):
     request_form = _RequestForm()
 
     def write_message(self, message: native.AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return what `message` is here: each result in it a message, and what is said before, between and behind."""
+        """Return the messages that `message` becomes: one for each result, one for each stretch of other blocks."""
         made: list[dict[str, Any]] = []
         said: int | None = None
         writer, as_list = _Writer(losses), _LISTED in map_of(message.extra, WIRE)
@@ -436,9 +436,9 @@ class OpenAIChatCodec(Codec):
             if message.role == "assistant":
                 item = _Reply(losses, self.field).write(blocks, as_list=as_list)
                 if placed and not item["content"] and len(item) == 2:
-                    continue  # all that it said was lost
+                    continue  # all of its content was lost
             else:
-                item = writer.write_said(message.role, blocks, as_list=as_list)
+                item = writer.write_input(message.role, blocks, as_list=as_list)
             said = len(made) if said is None else said
             made.append(item)
         report_meta(message, losses)
@@ -446,7 +446,7 @@ class OpenAIChatCodec(Codec):
         if said is None:
             writer.report_extras(extra, "extra")
             return made
-        if set(kept) == {"name"} and isinstance(kept["name"], str):  # the name of who speaks
+        if set(kept) == {"name"} and isinstance(kept["name"], str):  # the name of the speaker
             made[said] |= kept
             extra = {name: value for name, value in extra.items() if name != REST}
         made[said] = writer.put_back(made[said], extra)
@@ -461,7 +461,7 @@ class OpenAIChatCodec(Codec):
         return reader(_Reader(by_model=role == "assistant"), item)
 
     def learn(self, result: native.FunctionToolResult, call: native.FunctionToolCall) -> native.FunctionToolResult:
-        """Return a result, that of a custom call marked as one."""
+        """Return the result, marked if its call is one of a custom tool."""
         kind = call.extra.get(KIND)
         return replace(result, extra={**result.extra, KIND: kind}) if kind else result
 
@@ -477,11 +477,11 @@ class OpenAIChatCodec(Codec):
         stream.raise_error(choice)
         read = _Reader(by_model=True).read_reply(message)
         rest = map_of(read.extra, WIRE)
-        sent = {name: value for name, value in rest.items() if name in _SENT_BACK}
+        sent = {name: value for name, value in rest.items() if name in _RETURN_FIELDS}
         beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}
         blocks, notes = read.content_blocks, beside.get("annotations")
         texts = [block for block in blocks if isinstance(block, native.AssistantGenText) and not block.extension]
-        if len(texts) == 1 and is_list(notes) and notes:  # those of the one text stand on it
+        if len(texts) == 1 and is_list(notes) and notes:  # the annotations belong to this one text
             text = replace(texts[0], extension={"annotations": list(beside.pop("annotations"))})
             blocks = tuple([text if block is texts[0] else block for block in blocks])
         meta = _read_meta(body, choice, beside)

@@ -1,4 +1,4 @@
-"""Streams of Chat Completions: chunks folded into the body of a plain response; and what both have in common."""
+"""Folds streams of Chat Completions into the body of a plain response, and holds what both share."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,11 +16,11 @@ from suture.wires.fields import argument_json, expect, is_list, is_map, list_of,
 WIRE = "openai-chat"
 THOUGHT, DETAILS = "reasoning_content", "reasoning_details"
 THOUGHTS = (THOUGHT, "reasoning")
-"""The fields of a text that the model thought, by rank: a server that sends several says the same in each."""
+"""The fields for a thought's text, best first: a server that sends several says the same in each."""
 OLD_CALL = "function_call"
-"""Where a call of the older form stands, and what it is kept under."""
+"""The field of a call of the older form, and the key under which it is kept."""
 ARGUMENTS = {"function": "arguments", "custom": "input"}
-"""Where the arguments of each kind of call stand."""
+"""The field of the arguments in each kind of call."""
 _COUNTS = {
     "prompt_tokens": "prompt_tokens",
     "completion_tokens": "completion_tokens",
@@ -29,20 +29,20 @@ _COUNTS = {
     "cache_write_tokens": "prompt_tokens_details.cache_write_tokens",
     "reasoning_tokens": "completion_tokens_details.reasoning_tokens",
 }
-_OF_CHUNK = ("object", "choices", "usage", "obfuscation", "error")
-_OF_CHOICE = ("index", "delta", "finish_reason", "logprobs", "error")
-_OF_DELTA = ("role", "content", "tool_calls", "audio", DETAILS, OLD_CALL)
+_CHUNK_FIELDS = ("object", "choices", "usage", "obfuscation", "error")
+_CHOICE_FIELDS = ("index", "delta", "finish_reason", "logprobs", "error")
+_DELTA_FIELDS = ("role", "content", "tool_calls", "audio", DETAILS, OLD_CALL)
 
 
 def raise_error(body: Mapping[str, Any]) -> None:
-    """Raise the error that `body`, a reply, an event or a choice, reports; do nothing where it reports none."""
+    """Raise the error that a reply, an event or a choice reports, if it reports one."""
     found = body.get("error") or (body if body.get("object") == "error" else None)
     if found:
         raise replies.read_failure(WIRE, found)
 
 
 def only_texts(parts: Sequence[Any]) -> bool:
-    """Tell whether `parts` are texts with nothing attached, so that one text says the same."""
+    """Return whether `parts` are texts with nothing attached, so that one text says the same."""
     return all(
         is_map(part) and len(part) == 2 and part.get("type") == "text" and isinstance(part.get("text"), str)
         for part in parts
@@ -50,7 +50,7 @@ def only_texts(parts: Sequence[Any]) -> bool:
 
 
 def read_usage(usage: Any) -> TokenUsage:
-    """Return what a reply cost; some servers count what was thought in the total alone."""
+    """Return the token usage of a reply; some servers count thinking only in the total."""
     read = replies.read_usage(usage, _COUNTS)
     completion = max(read.completion_tokens, read.total_tokens - read.prompt_tokens)
     return replace(read, completion_tokens=completion, total_tokens=read.prompt_tokens + completion)
@@ -72,8 +72,8 @@ class ChatReader(replies.StreamReader):
 
     def __init__(self, codec: Any) -> None:
         super().__init__(codec)
-        self._head, self._choice = _Pieces(_OF_CHUNK), _Pieces(_OF_CHOICE)
-        self._message = _Pieces(_OF_DELTA, (*THOUGHTS, "refusal"))
+        self._head, self._choice = _Pieces(_CHUNK_FIELDS), _Pieces(_CHOICE_FIELDS)
+        self._message = _Pieces(_DELTA_FIELDS, (*THOUGHTS, "refusal"))
         self._audio, self._old_call = _Pieces((), ("data", "transcript")), _Pieces((), ("name", "arguments"))
         self._logprobs: dict[str, list[Any]] = {}
         self._content, self._calls, self._details = _Content(), _Calls(), _Details()
@@ -82,13 +82,13 @@ class ChatReader(replies.StreamReader):
         self._thought_field = ""
 
     def fold(self) -> Mapping[str, Any] | None:
-        """Return the body that the chunks make; `None` where none said why the reply ended."""
+        """Return the body that the chunks make; `None` if no chunk said why the reply ended."""
         if not self._reason:
             return None
         message: dict[str, Any] = {**self._message.join(), "role": "assistant", "content": self._content.join()}
         audio = {name: value for name, value in self._audio.join().items() if value != ""}
         sound = self._audio.texts.get("data", [])
-        if any(piece.endswith("=") for piece in sound[:-1]):  # a server has encoded each piece alone
+        if any(piece.endswith("=") for piece in sound[:-1]):  # some servers encode each piece separately
             with suppress(InputError):
                 audio["data"] = replies.join_base64(sound)
         found = {
@@ -130,7 +130,7 @@ class ChatReader(replies.StreamReader):
         self._details.add(details)
         said = {name: text_of(delta, name) for name in THOUGHTS}
         said[DETAILS] = "".join(map(detail_text, details))
-        # Of several fields that say what was thought, the first to come is shown.
+        # If several fields hold the thought, only the first to arrive is shown.
         self._thought_field = self._thought_field or next((name for name, text in said.items() if text), "")
         shown, refusal = said.get(self._thought_field, ""), text_of(delta, "refusal")
         deltas = [Delta(reasoning=shown)] if shown else []
@@ -140,13 +140,13 @@ class ChatReader(replies.StreamReader):
 
 
 class _Pieces:
-    """An object that comes in pieces: its `growing` texts go on, objects are merged, of all else the last counts.
+    """An object that comes in pieces: `growing` texts are joined, objects merged; of other values the last is kept.
 
-    What is `known` is somebody else's.
+    Fields in `known` are skipped, because other code reads them.
     """
 
     chunk = 0
-    """Which one it began in, where that matters."""
+    """The number of the chunk that it began in, where that matters."""
 
     def __init__(self, known: Collection[str] = (), growing: Collection[str] = ()) -> None:
         self.texts: dict[str, list[str]] = {}
@@ -154,7 +154,7 @@ class _Pieces:
         self._known, self._growing = known, growing
 
     def add(self, new: Mapping[str, Any], *, grow: bool = False) -> None:
-        """Take the next piece; lists may `grow` with each, and a null stays until something comes."""
+        """Add the next piece; `grow` extends lists instead of replacing them, and a null never replaces a value."""
         for name, value in new.items():
             if name in self._known:
                 continue
@@ -176,7 +176,7 @@ class _Pieces:
 
 
 class _Details:
-    """The details of a thought, signed or encrypted: each is sent back whole, or it is refused."""
+    """The details of a thought, signed or encrypted; the server refuses one that comes back incomplete."""
 
     def __init__(self) -> None:
         self.all: list[_Pieces] = []
@@ -184,7 +184,7 @@ class _Details:
         self._chunk = 0
 
     def add(self, details: Sequence[Mapping[str, Any]]) -> None:
-        """Add the details of one chunk; each goes on with one of an earlier chunk, or begins."""
+        """Add the details of one chunk; each continues one of an earlier chunk, or is new."""
         self._chunk += 1
         for detail in details:
             place = repr(detail.get("type")), repr(detail.get("index"))
@@ -196,22 +196,22 @@ class _Details:
             held.add(detail)
 
     def _goes_on(self, held: _Pieces, detail: Mapping[str, Any]) -> bool:
-        """Tell whether `detail`, of the same type and index, may be a piece of `held`."""
+        """Return whether `detail`, of the same type and index, may be a piece of `held`."""
         if detail.get("index") is None and (held is not self.all[-1] or held.fields.get("signature")):
-            return False  # without an index, it can only be the last one, and a signature ends that
+            return False  # without an index it can only continue the last detail, and a signature ends that
         mine, other = held.fields.get("id"), detail.get("id")
         return held.chunk < self._chunk and (mine == other or mine is None or other is None)
 
 
 class _Content:
-    """The content: a text in pieces or, of some servers, parts in pieces."""
+    """The content: a text in pieces or, from some servers, parts in pieces."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[dict[str, Any], list[str]]] = []
         self._listed = False
 
     def add(self, delta: Mapping[str, Any]) -> list[Delta]:
-        """Return what a chunk's content adds; the first part in it may go on with the last one so far."""
+        """Return what a chunk's content adds; its first part may continue the last part so far."""
         if is_list(delta.get("content")):
             self._listed = True
             parts: Sequence[Mapping[str, Any]] = list_of(delta, "content")
@@ -221,7 +221,7 @@ class _Content:
         return [found for place, part in enumerate(parts) for found in self._add(part, goes_on=place == 0)]
 
     def _add(self, part: Mapping[str, Any], *, goes_on: bool) -> list[Delta]:
-        text = _words_of(part)
+        text = _text_in(part)
         last, pieces = self._parts[-1] if self._parts else ({}, [])
         if text is None or not goes_on or not pieces or last.get("type") != part["type"]:
             last, pieces = dict(part), list[str]()
@@ -241,8 +241,8 @@ class _Content:
         return parts[0]["text"] if parts else None
 
 
-def _words_of(part: Mapping[str, Any]) -> str | None:
-    """Return the words of a text, a refusal or a thought; `None` of any other part, which comes whole."""
+def _text_in(part: Mapping[str, Any]) -> str | None:
+    """Return the text of a text, refusal or thinking part; `None` for any other part, which comes whole."""
     kind = part.get("type")
     if kind in ("text", "refusal") and isinstance(part.get(kind), str):
         return part[kind]
@@ -253,19 +253,19 @@ def _words_of(part: Mapping[str, Any]) -> str | None:
 
 
 class _Call:
-    """A call while it is said."""
+    """A call that is being streamed."""
 
     def __init__(self, place: int) -> None:
         self.place, self.id, self.name, self.kind = place, "", "", ""
         self.shown = False
-        """Whether a delta has said its id."""
+        """Whether a delta with its id was returned."""
         self.named = 0
-        """The chunk that its name came in."""
+        """The number of the chunk that brought its name."""
         self.arguments: list[str] = []
         self.rest, self.inner = _Pieces(("index", "id", "type", *ARGUMENTS)), _Pieces(("name", *ARGUMENTS.values()))
 
     def is_other(self, name: str) -> bool:
-        """Tell whether a piece with `name` is of another call."""
+        """Return whether a piece with `name` belongs to another call."""
         return bool(name and self.name and name != self.name)
 
     def join(self) -> dict[str, Any]:
@@ -277,11 +277,11 @@ class _Call:
 
 
 class _Calls:
-    """Finds out which call a piece belongs to, and joins them at the end.
+    """Finds out which call each piece belongs to.
 
-    Most servers say it by the index. Some leave that out, or the id; some send the id with each piece, or a new one;
-    some give the index of the call before, or the same id to two calls. A piece that has neither goes on with the last
-    call, and a call that has a name is not given another.
+    Most servers send an index. Some leave it out, or the id; some repeat the id in each piece, or send a new one; some
+    send the index of the call before, or the same id for two calls. A piece with neither continues the last call, and
+    a call that has a name is never given another.
     """
 
     def __init__(self) -> None:
@@ -292,7 +292,7 @@ class _Calls:
         self._chunk = 0
 
     def add(self, pieces: Sequence[Mapping[str, Any]]) -> list[Delta]:
-        """Return what the pieces in one chunk add."""
+        """Return the deltas that the pieces in one chunk add."""
         self._chunk += 1
         return [delta for piece in pieces for delta in self._add(piece)]
 
@@ -322,7 +322,7 @@ class _Calls:
         return [Delta(call_index=call.place, call_id=new_id, name=new_name, arguments=arguments)]
 
     def _find(self, index: int | None, call_id: str, name: str, *, bare: bool) -> _Call:
-        """Return the call that a piece with these marks belongs to; begin one where it is the first of it."""
+        """Return the call that a piece with these marks belongs to, perhaps a new one."""
         if index is None:
             known, last = self._by_id.get(call_id), self._last
             if known is None:
@@ -330,7 +330,7 @@ class _Calls:
             elif (name and known.named == self._chunk) or known.is_other(name):
                 known = None
         elif bare and index not in self._by_index:
-            known = self._last  # some servers begin a call under the index of another, and go on under its own
+            known = self._last  # some servers begin a call under the index of another, then continue under its own
         else:
             known = self._by_index.get(index)
             if known is not None and ((name and call_id and known.id not in ("", call_id)) or known.is_other(name)):

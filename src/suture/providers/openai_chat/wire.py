@@ -1,7 +1,7 @@
-"""OpenAI's Chat Completions, which many servers speak: `tool_calls` in assistant messages, one tool message a result.
+"""OpenAI's Chat Completions, which many servers offer: `tool_calls` in assistant messages, a tool message per result.
 
-The older form (`function_call`, role `function`) is read and answered in its own form: it has no ids and
-one call a message.
+The older form (`function_call`, role `function`) is read, and answered in the same form: it has no ids, and one call
+per message.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,8 +46,8 @@ _ROLES = {
     "function": "tool",
 }
 _OLD, _CUSTOM = "function", "custom"
-"""The kinds of a call of the older form, and of a custom tool."""
-_QUIET = frozenset(("user", "system", "developer"))
+"""The kind of a call in the older form, and the kind of a custom tool's call."""
+_INPUT_ROLES = frozenset(("user", "system", "developer"))
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 _OWN_FIELDS = ("tool_calls", "tool_call_id", "function_call", "refusal", "audio")
 _KINDS = {
@@ -60,15 +60,15 @@ _KINDS = {
 }
 _OWN_PARTS = frozenset(_KINDS)
 _MEDIA_TYPES = {"image": "image_url", "video": "video_url", "audio": "input_audio", "file": "file"}
-"""The type of the part that native media are written as, with a field of the same name in it."""
+"""The type of part for each kind of native media; the part has a field of the same name."""
 _MIME_TYPES = {"image_url": "image/png", "video_url": "video/mp4", "input_audio": "audio/wav"}
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
-_CAUTIOUS = frozenset(("tool-then-user", "model-first", "late-system", "result-name"))
-"""Rules about neighbours that a glance does not know."""
+_NEIGHBOUR_PROBLEMS = frozenset(("tool-then-user", "model-first", "late-system", "result-name"))
+"""Problems between messages that a glance does not look for."""
 
 
 def write_media(media: Any) -> dict[str, Any] | None:
-    """Return native media as a part; `None` where Chat Completions cannot hold them, and of all that are no media.
+    """Return native media as a part; `None` if Chat Completions cannot hold them, or if it is no media.
 
     >>> from suture.messages import AudioPart, ImagePart
     >>> write_media(ImagePart(base64_data="iVBO"))
@@ -93,7 +93,7 @@ def write_media(media: Any) -> dict[str, Any] | None:
 
 
 def detail_text(detail: Any) -> str:
-    """Return what one of the details of a thought says in words; what is encrypted says nothing."""
+    """Return the readable text of a detail of a thought; an encrypted one has none."""
     text = get(detail, "text") or get(detail, "summary")
     return text if isinstance(text, str) else ""
 
@@ -117,10 +117,10 @@ class OpenAIChatWire(ItemWire, ChatWire):
     arranges = frozenset(("split-turn", "media-in-result", "missing-field", "missing-result-name"))
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:  # noqa: C901, PLR0912 - the hot loop
-        if demands.problems & _CAUTIOUS:
+        if demands.problems & _NEIGHBOUR_PROBLEMS:
             return start
         place, rest = start, values.iterate(messages, start, demands.stop)
-        quiet = _QUIET - {"developer"} if "developer-role" in demands.problems else _QUIET
+        input_roles = _INPUT_ROLES - {"developer"} if "developer-role" in demands.problems else _INPUT_ROLES
         names, limit, match_id, field = demands.names, demands.limit, demands.match_id, demands.field
         try:
             for message in rest:
@@ -135,7 +135,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
                     calls = message.get("tool_calls")
                     if "function_call" in message or (field and not values.is_plain_text(message.get(field))):
                         break
-                elif role not in quiet:
+                elif role not in input_roles:
                     break
                 if calls is None:
                     if not content:
@@ -162,7 +162,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
                 if (len(calls) > 1 or demands.used is not None) and not _are_new(calls, demands):
                     break
                 place += 1 + len(calls)
-        except (KeyError, StopIteration, *NO_OBJECT):  # a field is not what it should be: that needs a second look
+        except (KeyError, StopIteration, *NO_OBJECT):  # a field is not as expected: that needs a second look
             pass
         return place
 
@@ -171,7 +171,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return [call["id"] for message in made if "tool_calls" in message for call in message["tool_calls"] or ()]
 
     def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is Chat's: certainly where it has a field of its own."""
+        """Return whether `message` is one of Chat Completions; `None` if nothing in it tells."""
         role = word(message, "role")
         if role not in _ROLES or word(message, "type") is not None:
             return False
@@ -221,7 +221,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         )
 
     def arguments_ok(self, call: values.Call) -> bool:
-        """Tell whether the arguments are the text of an object; a custom tool takes any text."""
+        """Return whether the arguments are the text of an object; a custom tool takes any text."""
         return call.kind == _CUSTOM or super().arguments_ok(call)
 
     def family(self, thing: values.Call | values.Result) -> str:
@@ -261,7 +261,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         if calls and made:
             changed = [_write_call(call, calls.get(position, values.CallEdit())) for position, call in enumerate(made)]
             message = put(message, tool_calls=changed)
-        if len(made) in calls:  # that of the older form comes last
+        if len(made) in calls:  # the call of the older form comes last
             function = _write_function(get(message, "function_call"), calls[len(made)])
             message = put(message, function_call=function)
         if results:
@@ -302,11 +302,11 @@ class OpenAIChatWire(ItemWire, ChatWire):
     # What an agent needs
 
     def user(self, content: str | Sequence[Any]) -> dict[str, Any]:
-        """Return a user message of a text, or of parts: native ones, or dicts, which stay as they are."""
+        """Return a user message with a text or with parts: native ones, or dicts, which stay as they are."""
         return {"role": "user", "content": content if isinstance(content, str) else _write_content(content)}
 
     def result(self, call: values.Call, result: native.ToolResult) -> dict[str, Any]:
-        """Return the tool message that answers `call`; that it failed has no field here."""
+        """Return the tool message that answers `call`; there is no field to say that it failed."""
         parts, media = result.parts, [write_media(part) for part in result.parts]
         content: Any = "\n".join([in_words(part) for part in parts])
         if any(media):
@@ -317,7 +317,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return {"role": "tool", "tool_call_id": call.id, "content": content}
 
     def join(self, deltas: Sequence[native.Delta]) -> dict[str, Any] | None:
-        """Return the assistant message that these pieces make; what it cost has no field here."""
+        """Return the assistant message that these pieces make; there is no field for its usage."""
         reply = gather(deltas)
         if not reply.runs:
             return None
@@ -345,7 +345,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return (message.get("role") if message.__class__ is dict else get(message, "role")) == "assistant"
 
     def text(self, message: Any) -> str:
-        """Return what `message` says as text, a refusal and the words of a sound included."""
+        """Return the text of `message`; without any, its refusal and the transcript of its audio."""
         content = get(message, "content")
         if isinstance(content, str):
             return content
@@ -356,11 +356,11 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return "\n".join(said or [text for text in others if isinstance(text, str)])
 
     def usage(self, message: Any) -> native.TokenUsage | None:
-        """Return nothing: what a reply cost stands beside the message here, not in it."""
+        """Return `None`: the usage of a reply is beside the message here, not in it."""
         return None
 
     def dump(self, message: Any) -> Any:
-        """Return `message` as plain dicts and lists: a dict that is one already as it is."""
+        """Return `message` as plain dicts and lists; one that is plain already comes back as it is."""
         if isinstance(message, Struct):
             raise self.fault(None, "", "a native message is among messages of another type")
         return plain(message)
@@ -379,7 +379,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         return self._calls(message, None) if get(message, "role") == "assistant" else ()
 
     def _calls(self, message: Any, index: int | None) -> tuple[values.Call, ...]:
-        """Return the calls of `message`; one in the older form comes last."""
+        """Return the calls of `message`; a call in the older form comes last."""
         made = get(message, "tool_calls")
         if made is not None:
             listed(made, index, "tool_calls")
@@ -392,7 +392,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
 
 
 def _are_new(calls: list[Any], demands: values.Demands) -> bool:
-    """Tell whether no two calls share an id, nor one with a call before, where that matters; note their ids."""
+    """Return whether all ids are different, and unused so far where that matters; if so, record them."""
     ids = {call["id"]: None for call in calls}
     if len(ids) < len(calls) or (demands.used and not demands.used.keys().isdisjoint(ids)):
         return False
@@ -401,7 +401,7 @@ def _are_new(calls: list[Any], demands: values.Demands) -> bool:
 
 
 def _plain_call(call: Any) -> values.Call | None:
-    """Return one call of `tool_calls` in its usual form; nothing for any other."""
+    """Return an entry of `tool_calls` in its usual form as a call; `None` for any other."""
     function: Any = call.get("function") if call.__class__ is dict else None
     if function.__class__ is dict and call.get("type") == "function":
         call_id, name, arguments = call.get("id"), function.get("name"), function.get("arguments")
@@ -411,7 +411,7 @@ def _plain_call(call: Any) -> values.Call | None:
 
 
 def _read_call(call: Any, index: int | None, path: str) -> values.Call:
-    """Return one call of `tool_calls`."""
+    """Return an entry of `tool_calls` as a call."""
     made = _plain_call(call) if index is None else None
     if made is not None:
         return made
@@ -424,7 +424,7 @@ def _read_call(call: Any, index: int | None, path: str) -> values.Call:
 
 
 def _write_call(call: Any, edit: values.CallEdit) -> Any:
-    """Return a call of `tool_calls` with `edit` done to it."""
+    """Return an entry of `tool_calls` with `edit` applied."""
     field = _CUSTOM if word(call, "type") == _CUSTOM else "function"
     inner = get(call, field)
     changed = _write_function({} if inner is None else inner, edit)
@@ -433,13 +433,13 @@ def _write_call(call: Any, edit: values.CallEdit) -> Any:
 
 
 def _write_function(function: Any, edit: values.CallEdit) -> Any:
-    """Return what a call calls, or a call of the older form, with `edit` done to it."""
+    """Return the `function` of a call, or a call of the older form, with `edit` applied."""
     fields = given(name=edit.name, arguments=edit.arguments)
     return put(function, **fields) if fields else function
 
 
 def _write_content(content: Any) -> list[Any]:
-    """Return native parts as parts; those that are dicts stay as they are."""
+    """Return native parts as Chat Completions has them; dicts stay as they are."""
     made: list[Any] = []
     for place, part in enumerate(part_list(content)):
         form = part if is_map(part) else dict(part.data) if isinstance(part, native.Opaque) else write_media(part)
@@ -453,25 +453,25 @@ def _write_content(content: Any) -> list[Any]:
 
 
 def _as_system(message: Any, view: values.View) -> Any:
-    """Return a developer's message as the system's."""
+    """Return a developer message as a system message."""
     return put(message, role="system") if view.role == "system" and word(message, "role") == "developer" else message
 
 
 def _with_content(message: Any, view: values.View) -> Any:
-    """Return a message that says nothing with empty content: one with calls may have none, but no empty list."""
+    """Give a message without content an empty text. One with calls may have no content, but not an empty list."""
     content, by_model = get(message, "content"), view.role == "assistant"
     missing = not by_model if content is None else is_list(content) and not content and not (by_model and view.empty)
     return put(message, content="") if missing else message
 
 
 def _without_empty_calls(message: Any, view: values.View) -> Any:
-    """Return a message without an empty list of calls."""
+    """Return `message` without its list of calls if that is empty."""
     calls = get(message, "tool_calls") if view.role == "assistant" else None
     return without(message, "tool_calls") if is_list(calls) and not calls else message
 
 
 def _without_custom_calls(message: Any, view: values.View) -> Any:
-    """Return nothing for a message that calls a custom tool: such a call cannot be put in another form."""
+    """Return `None` for a message that calls a custom tool: such a call cannot be put in another form."""
     return None if any(call.kind == _CUSTOM for call in view.calls) else message
 
 

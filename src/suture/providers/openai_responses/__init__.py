@@ -1,4 +1,4 @@
-"""OpenAI Responses: pairing by call id over the whole input; reasoning and what it produced are one unit."""
+"""OpenAI Responses: calls pair by id over the whole input; reasoning and what it produced belong together."""
 
 from suture.profiles import GUESTS, PRINTABLE, IdForm, Profile, rules
 

@@ -27,12 +27,12 @@ class _RequestForm(RequestForm):
     head: ClassVar = {"type": "function"}
 
     def write_name(self, name: str, tools: Sequence[native.ToolInfo]) -> dict[str, Any]:
-        """Return the choice of one tool: by its name or, of the service's own, by its type."""
+        """Return the choice of one tool: by its name or, if the service runs it, by its type."""
         kind = next((table.own_type(tool.extra) for tool in tools if tool.name == name), "") or "function"
         return {"type": kind, "name": name} if kind in {"function", "custom"} else {"type": kind}
 
     def write_function(self, tool: native.ToolInfo, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a function, which says whether its schema is strict."""
+        """Return a function that says whether its schema is strict."""
         return super().write_function(tool, {"strict": False, **own})
 
     def read_function(
@@ -44,23 +44,23 @@ class _RequestForm(RequestForm):
 
 
 class OpenAIResponsesCodec(Codec):
-    """Items of Responses: what the model made in a row is one message, every other item a message of its own.
+    """Items of Responses: consecutive items of the model are one message, every other item is a separate message.
 
-    A call of a custom tool, of the local shell or of the patch tool is a `FunctionToolCall`, too; it goes back as
-    what it was, and so does its result. What the service's own tools did goes back to it, and to nobody else.
+    A call of a custom tool, the local shell or the patch tool is a `FunctionToolCall`, too. It is written back in its
+    original form, and so is its result. What the service's own tools did goes back only to the service.
 
-    What is read and written again differs in this alone:
+    Reading and writing again changes only this:
 
-    - A text without fields of its own is written as a string, in a message for the model and in an output. A message
-      of the model's says its type, and has a list.
-    - A field that is null is left out, and so is an empty one of what the service ran, and what the SDK adds for its
-      user. An id that is absent is empty.
-    - A reference says its type. A text of a message with an id says what it cites, if nothing, and how likely it was
-      if that was asked for.
-    - Reasoning has a summary, if an empty one, and no status.
+    - A single text without other fields is written as a string, in a message for the model and in an output. A message
+      of the model has a type, and a list as its content.
+    - A field that is null is left out. So are empty fields of items that the service ran, and fields that the SDK adds
+      for its user. A missing id becomes an empty one.
+    - A reference has a type. A text in a message with an id has a list of citations, even if it is empty, and
+      likelihoods only if they were asked for.
+    - Reasoning has a summary, even if it is empty, and no status.
     - An assistant message without content is left out.
-    - What was made after reasoning that is no longer in its message goes without its id.
-    - A function says whether its schema is strict, and has one; `input` is a list.
+    - An item that was made after reasoning loses its id if that reasoning is no longer in its message.
+    - A function says whether its schema is strict, and always has a schema; `input` is a list.
 
     >>> from suture.messages import AgenticMessage
     >>> codec = OpenAIResponsesCodec()
@@ -75,7 +75,7 @@ class OpenAIResponsesCodec(Codec):
     system_field = "instructions"
 
     def write_message(self, message: native.AgenticMessage, losses: Losses) -> list[dict[str, Any]]:
-        """Return the items that `message` is."""
+        """Return the items that `message` becomes."""
         report_meta(message, losses)
         return _Writer(message, losses, stored=self.store).write()
 
@@ -86,7 +86,7 @@ class OpenAIResponsesCodec(Codec):
         return replace(result, name=call.name or result.name)
 
     def encode_request(self, request: Request) -> Encoded:
-        """Return the body of a request; with `store` off, it has no ids that the service would have to know."""
+        """Return the body of a request; if `store` is off, without the ids that the service would have to know."""
         if self.store and request.options.get("store") is False:
             return OpenAIResponsesCodec(store=False).encode_request(request)
         return super().encode_request(request)
@@ -110,7 +110,7 @@ class OpenAIResponsesCodec(Codec):
 
 
 class _Writer(contents.BlockWriter):
-    """Writes one message as items, one after another. Parts are collected until something else comes."""
+    """Writes one message as items. Parts are collected until a block comes that is an item itself."""
 
     wire = table.WIRE
 
@@ -121,13 +121,13 @@ class _Writer(contents.BlockWriter):
         self._items: list[dict[str, Any]] = []
         self._thoughts: set[Any] = set()
         self._next_head = self.put_back({"role": message.role}, message.extra, "extra") | _head(message.extra)
-        """What the next message item has beside its content."""
+        """The fields of the next message item, without its content."""
         self._head: Mapping[str, Any] | None = None
-        """That of the message item that is being collected, where there is one."""
+        """The fields of the message item that is being collected, if there is one."""
         self._parts: list[dict[str, Any]] = []
 
     def write(self) -> list[dict[str, Any]]:
-        """Return the items that the message is."""
+        """Return the items that the message becomes."""
         if not self._message.content_blocks and not self._by_model:
             self._head = self._next_head
         for place, block in enumerate(self._message.content_blocks):
@@ -140,14 +140,14 @@ class _Writer(contents.BlockWriter):
                 is_item = bool(table.own_type(block.extra))
             if is_item:
                 self._flush()
-                self._add(block)
+                self._add_item(block)
             else:
-                self._say(block)
+                self._add_part(block)
         self._flush()
         return self._items
 
     def put_back(self, made: dict[str, Any], extra: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
-        """Return what was made of a block with what was kept of it, without our marks."""
+        """Return `made` with what was kept of its block in `extra`, without our marks."""
         own = extra.get(table.WIRE)
         if is_map(own):
             extra = {
@@ -156,8 +156,8 @@ class _Writer(contents.BlockWriter):
             }
         return super().put_back(made, extra, inside)
 
-    def _add(self, block: Any) -> None:
-        """Put down what is an item of its own; what a tool of the service gave may belong into the item before."""
+    def _add_item(self, block: Any) -> None:
+        """Add the item that a block becomes; the output of a service's tool may belong in the item before."""
         before = self._items[-1] if self._items else {}
         given, _ = table.TOOL_OUTPUTS.get(before.get("type", ""), (None, ()))
         if given is not None and isinstance(block, given.block) and block.call_id == before.get("id"):
@@ -184,13 +184,13 @@ class _Writer(contents.BlockWriter):
         self._items.append(item)
 
     def _is_unknown(self, fields: Mapping[str, Any], kind: Any) -> bool:
-        """Tell whether an item must go without its id: nothing is stored, or the reasoning before it is gone."""
+        """Return whether an item must go without its id: nothing is stored, or the reasoning before it is gone."""
         if not self._stored:
             return kind in table.WITHOUT_ID
         return bool(fields.get(table.NEEDS)) and fields[table.NEEDS] not in self._thoughts
 
-    def _say(self, block: Any) -> None:
-        """Add a part to the message at hand, or begin another."""
+    def _add_part(self, block: Any) -> None:
+        """Add a part to the message that is being collected, or begin another."""
         part = self._write_part(block, by_model=self._by_model)
         if part is None:
             return
@@ -203,7 +203,7 @@ class _Writer(contents.BlockWriter):
         self._parts.append(part)
 
     def _flush(self) -> None:
-        """Put down the message at hand: its content as a string if that says the same."""
+        """Add the collected message to the items; its content is a string if that says the same."""
         if self._head is None:
             return
         head, parts = self._head, self._parts
@@ -214,7 +214,7 @@ class _Writer(contents.BlockWriter):
             {table.NEEDS, "id", "status"} if "id" in head and self._is_unknown(head, "message") else {table.NEEDS}
         )
         item = {name: value for name, value in head.items() if name not in left_out}
-        item["content"] = parts if self._by_model or "id" in head else _plain_text(parts)
+        item["content"] = parts if self._by_model or "id" in head else _text_or_parts(parts)
         if self._by_model:
             item["type"] = "message"
         self._items.append(item)
@@ -222,7 +222,7 @@ class _Writer(contents.BlockWriter):
     # Parts
 
     def _write_part(self, block: Any, *, by_model: bool = False) -> dict[str, Any] | None:
-        """Return `block` as a part of a message, of the model's or for it; `None` where it has no form."""
+        """Return `block` as a part of a message by or for the model; `None` if it has no form."""
         if isinstance(block, native.Opaque):
             return self.unwrap(block)
         if isinstance(block, native.UserInputText | native.AssistantGenText):
@@ -238,7 +238,7 @@ class _Writer(contents.BlockWriter):
         return self.put_back(part, block.extra)
 
     def _write_words(self, block: Any) -> dict[str, Any] | None:
-        """Return what is said for an output that holds nothing but text; media are told in words."""
+        """Return a block as a part of an output that holds only text; media are described in words."""
         part = self._write_part(block, by_model=True)
         return part if part is None or "text" in part else self.lose(Lost.BLOCK, f"a part of type {part.get('type')}")
 
@@ -260,7 +260,7 @@ class _Writer(contents.BlockWriter):
         return self.put_back(item, contents.without_kind(block.extra, pair.kind))
 
     def _write_result(self, block: native.FunctionToolResult) -> dict[str, Any]:
-        """Return the item of a result, of the type that belongs to the kind of its call."""
+        """Return the item of a result; its type depends on the kind of its call."""
         pair = _pair_of(block)
         item: dict[str, Any] = {"type": pair.output, pair.output_id: block.call_id}
         only_text = pair.kind not in {"", "custom"}
@@ -272,19 +272,19 @@ class _Writer(contents.BlockWriter):
         elif pair.kind == "shell":
             stdout, stderr = ("", text) if block.is_error else (text, "")
             outcome = {"type": "exit", "exit_code": int(block.is_error)}
-            output = parse_json(text)  # the list that it was, or else a text for one
+            output = parse_json(text)  # perhaps the list that it was read from
             made = [{"stdout": stdout, "stderr": stderr, "outcome": outcome}]
             item["output"] = output if isinstance(output, list) else made
         else:
-            item["output"] = text if only_text else _plain_text(parts) or ""
+            item["output"] = text if only_text else _text_or_parts(parts) or ""
             if block.is_error:
                 self.lose(Lost.ERROR, f"the error flag of {block.call_id or block.name}")
         return self.put_back(item, contents.without_kind(block.extra, pair.kind))
 
-    # What the service did
+    # Reasoning, and what the service ran
 
     def _write_reasoning(self, block: native.Reasoning) -> dict[str, Any] | None:
-        """Return reasoning that came from here as it came, without the status, which is for replies alone."""
+        """Return reasoning of this service as it came, without its status, which only replies have."""
         if not self.is_own_thought(block, *block.extension):
             return None
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []
@@ -314,20 +314,20 @@ class _Writer(contents.BlockWriter):
 
 
 def _head(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a message of the model's has beside its content, as an `extra` keeps it."""
+    """Return the fields of a message of the model, without its content, which an `extra` keeps."""
     fields = map_of(extra, table.WIRE).get(table.ITEM)
     return dict(fields) if is_map(fields) else {}
 
 
-def _plain_text(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """Return parts as a string, where they are one text and nothing else."""
+def _text_or_parts(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """Return parts as a string if they are one text and nothing else."""
     texts = ("input_text", "output_text")
     is_text = len(parts) == 1 and parts[0].keys() == {"type", "text"} and parts[0]["type"] in texts
     return parts[0]["text"] if is_text else parts
 
 
 def _write_media(block: Any) -> dict[str, Any] | None:
-    """Return media as a part; `None` where there is no form: only a sound that came from here has one."""
+    """Return media as a part; `None` if there is no form for them. Only audio that was read here has one."""
     has_id = "file_id" in map_of(block.extra, table.WIRE)
     if isinstance(block, native.UserInputImage | native.AssistantGenImage):
         url = Data(block.mime_type or "image/png", block.base64_data).url if block.base64_data else block.url
@@ -338,7 +338,7 @@ def _write_media(block: Any) -> dict[str, Any] | None:
             by_value = Data(block.mime_type, block.base64_data).url if block.mime_type else block.base64_data
             data = by_value if block.base64_data else block.url
             return {"type": "input_file", "file_data": data, **given(filename=block.name or None)}
-        # The API refuses a name beside an address.
+        # The API refuses a file name beside a URL.
         return {"type": "input_file", **given(file_url=block.url or None)} if block.url or has_id else None
     data = data_of(block)
     if data is None or table.own_type(block.extra) != "input_audio":
@@ -347,5 +347,5 @@ def _write_media(block: Any) -> dict[str, Any] | None:
 
 
 def _pair_of(block: Any) -> CallType:
-    """Return the type of call that `block` is, or answers, by its mark."""
+    """Return the type of the call that `block` is or answers, according to its mark."""
     return table.KINDS.get(str(block.extra.get(KIND, "")), table.FUNCTION)

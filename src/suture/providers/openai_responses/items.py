@@ -1,8 +1,8 @@
-"""Items of Responses, and the parts of their messages and outputs, read as blocks.
+"""Reads items of Responses, and the parts of their messages and outputs, as blocks.
 
-Each type of call has its own type of output. Those that the program answers are a `FunctionToolCall` and its result
-here, so that an agent can answer them by name; arguments that are no JSON text in the API are one here. What the
-service did itself, its thought, its tools, images and MCP servers, goes back to it and to nobody else.
+Each type of call has its own type of output. Calls that the program answers become a `FunctionToolCall`, so that an
+agent can answer them by name; arguments that the API does not send as JSON text become JSON text. What the service
+made itself (reasoning, images, the work of its tools and MCP servers) goes back only to the service.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +21,11 @@ from suture.wires.values import ITEM, KIND
 WIRE = "openai-responses"
 
 NEEDS = "reasoning"
-"""Kept with what the model made: the id of the reasoning that it was made after."""
+"""The mark for the id of the reasoning after which the model made a block."""
 PART = "part"
-"""Kept with an unknown block: that it is part of a message, not an item."""
+"""The mark of an unknown block that is part of a message, not an item."""
 INPUTS = {"": "arguments", "custom": "input", "local_shell": "action", "shell": "action", "apply_patch": "operation"}
-"""Where a call that is a function's natively has what the tool is called with, by the kind of call."""
+"""The field of the arguments, for each kind of call that becomes a `FunctionToolCall`."""
 CALLS = {pair.call: pair for pair in CALL_TYPES if pair.kind in INPUTS}
 _RESULTS = {pair.output: pair for pair in CALLS.values()}
 KINDS = {pair.kind: pair for pair in CALLS.values()}
@@ -33,40 +33,40 @@ _OUTPUTS = frozenset(pair.output for pair in CALL_TYPES)
 FUNCTION, _CUSTOM = CALLS["function_call"], CALLS["custom_tool_call"]
 
 
-def _run(arguments: str = "", call_id: str = "id") -> contents.Shape:
+def _call_shape(arguments: str = "", call_id: str = "id") -> contents.Shape:
     return contents.Shape(
         WIRE, native.ServerToolCall, call_id=call_id, **({"arguments": arguments} if arguments else {})
     )
 
 
-def _output(content: str, call_id: str = "call_id") -> contents.Shape:
+def _result_shape(content: str, call_id: str = "call_id") -> contents.Shape:
     return contents.Shape(WIRE, native.ServerToolResult, call_id=call_id, content=content)
 
 
-_ASKED = {"name": "name", "arguments": "arguments", "server_label": "server_label"}
-_REQUEST = "approval_request_id"
+_MCP_CALL = {"name": "name", "arguments": "arguments", "server_label": "server_label"}
+_APPROVAL_ID = "approval_request_id"
 SERVICE_ITEMS: Mapping[str, contents.Shape] = {
-    "web_search_call": _run("action"),
-    "file_search_call": _run("queries"),
-    "code_interpreter_call": _run("code"),
-    "image_generation_call": _run(),
-    "program": _run("code", "call_id"),
-    "program_output": _output("result"),
-    "computer_call": _run("action", "call_id"),
-    "computer_call_output": _output("output"),
-    "tool_search_call": _run("arguments", "call_id"),
-    "tool_search_output": _output("tools"),
-    "mcp_call": contents.Shape(WIRE, native.MCPToolCall, call_id="id", **_ASKED, approval_request_id=_REQUEST),
+    "web_search_call": _call_shape("action"),
+    "file_search_call": _call_shape("queries"),
+    "code_interpreter_call": _call_shape("code"),
+    "image_generation_call": _call_shape(),
+    "program": _call_shape("code", "call_id"),
+    "program_output": _result_shape("result"),
+    "computer_call": _call_shape("action", "call_id"),
+    "computer_call_output": _result_shape("output"),
+    "tool_search_call": _call_shape("arguments", "call_id"),
+    "tool_search_output": _result_shape("tools"),
+    "mcp_call": contents.Shape(WIRE, native.MCPToolCall, call_id="id", **_MCP_CALL, approval_request_id=_APPROVAL_ID),
     "mcp_list_tools": contents.Shape(WIRE, native.MCPListToolsResult, server_label="server_label", error="error"),
-    "mcp_approval_request": contents.Shape(WIRE, native.MCPToolApprovalRequest, id="id", **_ASKED),
+    "mcp_approval_request": contents.Shape(WIRE, native.MCPToolApprovalRequest, id="id", **_MCP_CALL),
     "mcp_approval_response": contents.Shape(
-        WIRE, native.MCPToolApprovalResponse, approval_request_id=_REQUEST, approve="approve", reason="reason"
+        WIRE, native.MCPToolApprovalResponse, approval_request_id=_APPROVAL_ID, approve="approve", reason="reason"
     ),
 }
-"""What the service did itself, and what the program says to it: each item as a block."""
+"""The block for each type of item that the service ran, and for approvals."""
 TOOL_OUTPUTS: Mapping[str, tuple[contents.Shape, tuple[str, ...]]] = {
-    "file_search_call": (_output("results", "id"), ("results",)),
-    "code_interpreter_call": (_output("outputs", "id"), ("outputs",)),
+    "file_search_call": (_result_shape("results", "id"), ("results",)),
+    "code_interpreter_call": (_result_shape("outputs", "id"), ("outputs",)),
     "mcp_call": (
         contents.Shape(
             WIRE, native.MCPToolResult, call_id="id", name="name", content="output", server_label="server_label"
@@ -74,21 +74,21 @@ TOOL_OUTPUTS: Mapping[str, tuple[contents.Shape, tuple[str, ...]]] = {
         ("output", "error"),
     ),
 }
-"""The items that say, too, what a tool gave: that as a block of its own, and the fields that only it has."""
+"""For items that also hold the output of a tool: the block for that output, and the fields that hold it."""
 APPROVALS: Mapping[Any, str] = {
     native.MCPToolApprovalRequest: "mcp_approval_request",
     native.MCPToolApprovalResponse: "mcp_approval_response",
 }
-"""The items that a program may make itself."""
+"""The types of items that a program may make itself."""
 KNOWN_BY_ID = frozenset(
     (
         *("web_search_call", "file_search_call", "code_interpreter_call"),
         *("image_generation_call", "mcp_call", "mcp_list_tools"),
     )
 )
-"""The items that are nothing without their id."""
+"""The types of items that mean nothing without their id."""
 WITHOUT_ID = frozenset(("message", "reasoning", "function_call", "custom_tool_call", "shell_call", "apply_patch_call"))
-"""The items that the service takes without an id."""
+"""The types of items that the service accepts without an id."""
 _PRODUCTS = (
     native.FunctionToolCall,
     native.ServerToolCall,
@@ -96,10 +96,10 @@ _PRODUCTS = (
     native.MCPListToolsResult,
     native.AssistantGenImage,
 )
-"""What the service refuses without the reasoning that it was made after."""
+"""The blocks that the service refuses without the reasoning before them."""
 
 
-_NO_EXTENSION = frozenset(
+_READ_OR_REPEATED = frozenset(
     (
         *("object", "output", "status", "error", "incomplete_details", "usage", "access_programs", "background"),
         *("frequency_penalty", "image", "instructions", "max_output_tokens", "max_tool_calls", "metadata"),
@@ -108,7 +108,7 @@ _NO_EXTENSION = frozenset(
         *("text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
     )
 )
-"""What is read of a response, and what it repeats of its request."""
+"""The fields of a response that are read, or that only repeat its request."""
 _COUNTS = {
     "prompt_tokens": "input_tokens",
     "completion_tokens": "output_tokens",
@@ -120,33 +120,33 @@ _COUNTS = {
 _REFUSALS = ("invalid_", "image_", "unsupported_", "empty_image", "failed_to_download_image")
 
 
-# Words of items
+# Fields of items
 
 
 def own_type(extra: Mapping[str, Any]) -> str:
-    """Return the type of item, part or tool that an `extra` keeps; the empty string where it keeps none."""
+    """Return the type of item, part or tool that an `extra` keeps; the empty string if it keeps none."""
     kind = map_of(extra, WIRE).get("type")
     return kind if isinstance(kind, str) else ""
 
 
 def text_type(*, by_model: bool) -> str:
-    """Return the type of a text, of the model's or for it."""
+    """Return the type of a text by or for the model."""
     return "output_text" if by_model else "input_text"
 
 
 def arguments_of(item: Mapping[str, Any], kind: str) -> str:
-    """Return what the tool of a call is called with, as JSON text; a custom tool's input may be any text."""
+    """Return the arguments of a call as JSON text; the input of a custom tool is put in an object."""
     field = INPUTS[CALLS[kind].kind]
     return argument_json({field: text_of(item, field)} if kind == _CUSTOM.call else item.get(field))
 
 
 def name_of(item: Mapping[str, Any], kind: str) -> str:
-    """Return the name of the tool that a call names, or that its type has."""
+    """Return the name of the tool in a call, or the name that its type implies."""
     return text_of(item, "name") or ("" if CALLS[kind].name else CALLS[kind].kind)
 
 
 def _kind_of(item: Any) -> str:
-    """Return the type of an item; one without is a message, or, if it has nothing but an id, a reference."""
+    """Return the type of an item; one without a type is a reference if it has an id and no role, else a message."""
     text_of(expect(item, dict, "an object", ""), "id")
     kind = item.get("type")
     if kind is None:
@@ -155,7 +155,7 @@ def _kind_of(item: Any) -> str:
 
 
 def _role_of(item: Mapping[str, Any]) -> native.AgenticRole:
-    """Return whose message an item is, or belongs to."""
+    """Return the role of the message that an item is, or belongs to."""
     kind = _kind_of(item)
     if kind == "message":
         role = item.get("role")
@@ -169,7 +169,7 @@ def _role_of(item: Mapping[str, Any]) -> native.AgenticRole:
 
 
 def _mark(block: Any, **marks: Any) -> Any:
-    """Return `block` with marks of ours in its `extra`."""
+    """Return `block` with our `marks` in its `extra`."""
     extra = {**block.extra, WIRE: {**map_of(block.extra, WIRE), **marks}}
     is_whole = isinstance(block, native.Opaque)
     return native.Opaque({**block.data, "extra": extra}) if is_whole else replace(block, extra=extra)
@@ -182,11 +182,11 @@ class _Reader(contents.ContentReader):
     wire = WIRE
 
     def keep(self, holder: Mapping[str, Any], *known: str, absent: Iterable[str] = ()) -> dict[str, Any]:
-        # What the SDK parsed for its user is left out, the API does not take it.
+        # The SDK adds these fields for its user; the API does not take them back.
         return super().keep(holder, *known, "parsed", "parsed_arguments", absent=absent)
 
     def read(self, block: Mapping[str, Any]) -> Any:
-        """Return what a part says."""
+        """Return the block for a part."""
         kind = block.get("type")
         if not isinstance(kind, str):
             raise InputError("expected a type", path="type")
@@ -212,7 +212,7 @@ class _Reader(contents.ContentReader):
         return _mark(self.unknown(block), **{PART: True})
 
     def read_item(self, item: Mapping[str, Any], kind: str) -> list[Any]:
-        """Return the blocks that an item is."""
+        """Return the blocks for an item."""
         if kind in CALLS:
             return [self._read_call(item, kind)]
         is_event = kind == FUNCTION.output and not item.get("call_id") and bool(item.get("name"))
@@ -223,7 +223,7 @@ class _Reader(contents.ContentReader):
 
     def _read_call(self, item: Mapping[str, Any], kind: str) -> native.FunctionToolCall:
         pair, name, arguments = CALLS[kind], name_of(item, kind), arguments_of(item, kind)
-        own = "" if pair is _CUSTOM else "type"  # of a custom call kept: its arguments are its input in an object
+        own = "" if pair is _CUSTOM else "type"  # kept for a custom call: its arguments are its input in an object
         extra = self.keep(item, "call_id", "name", INPUTS[pair.kind], own) | ({KIND: pair.kind} if pair.kind else {})
         return native.FunctionToolCall(text_of(item, "call_id"), name, arguments, extra=extra)
 
@@ -238,7 +238,7 @@ class _Reader(contents.ContentReader):
         return native.FunctionToolResult(call_id, name_of(item, pair.call), tuple(content), failed, extra=extra)
 
     def _read_reasoning(self, item: Mapping[str, Any]) -> list[Any]:
-        """Return what the model thought: the summary, what it was made of, and all that is needed to send it again."""
+        """Return the block for reasoning; its `extension` keeps what is needed to send it again."""
         summary, content = list_of(item, "summary"), list_of(item, "content")
         texts = [text_of(part, "text") for part in (*summary, *content)]
         is_one_text = not content and summary in ([], [{"type": "summary_text", "text": texts[0]}] if texts else [])
@@ -247,11 +247,11 @@ class _Reader(contents.ContentReader):
         return [native.Reasoning("\n\n".join(texts), signature, extension=extension)]
 
     def _read_service(self, item: Mapping[str, Any]) -> list[Any]:
-        """Return the block that an item is; behind a call, what it gave where it gave something."""
+        """Return the block for an item, and a second one for its output if it has one."""
         kind = item["type"]
         result, fields = TOOL_OUTPUTS.get(kind, (SERVICE_ITEMS[kind], ()))
         more: dict[str, Any] = {}
-        if kind == "mcp_list_tools":  # their list is kept as it came, too
+        if kind == "mcp_list_tools":  # the list is also kept as it came
             more["tools"] = [
                 native.ToolInfo(text_of(tool, "name"), text_of(tool, "description"), inner(tool, "input_schema", None))
                 for tool in list_of(item, "tools")
@@ -267,7 +267,7 @@ class _Reader(contents.ContentReader):
         return made
 
     def _read_image(self, item: Mapping[str, Any]) -> list[Any]:
-        """Return the image that the model made; where there is none (yet), the run of the tool."""
+        """Return the image that the model made; if there is none yet, the call of the image tool."""
         result = text_of(item, "result")
         if not result:
             return self._read_service(item)
@@ -282,15 +282,15 @@ class _Reader(contents.ContentReader):
 
 
 def _read_mcp_error(error: Any) -> native.MCPToolCallError:
-    """Return why an MCP server failed; the error is kept as it came, too."""
+    """Return why an MCP server failed; the error is also kept as it came."""
     said: Mapping[str, Any] = error if is_map(error) else {"message": error}
     code, message = said.get("code"), said.get("message")
     told = message if isinstance(message, str) else json_text(said.get("content", message))
     return native.MCPToolCallError(code=code if type(code) is int else None, message=told)
 
 
-class _Run(_Reader):
-    """Items that the model made, one after another."""
+class _MessageBuilder(_Reader):
+    """Collects consecutive items of the model in one message."""
 
     def __init__(self, *, is_reply: bool = False) -> None:
         super().__init__(by_model=True)
@@ -307,7 +307,7 @@ class _Run(_Reader):
     def add(self, item: Mapping[str, Any]) -> None:
         kind = _kind_of(item)
         if kind == "message":
-            self._say(item)
+            self._add_message(item)
             return
         self._after_text = False
         if kind == "reasoning":
@@ -317,11 +317,11 @@ class _Run(_Reader):
             blocks[0] = _mark(blocks[0], **{NEEDS: self._needs})
         self._blocks += blocks
 
-    def _say(self, item: Mapping[str, Any]) -> None:
-        """Add the parts of a message, and keep what it has beside them."""
+    def _add_message(self, item: Mapping[str, Any]) -> None:
+        """Add the parts of a message, and keep its other fields."""
         by_model = _role_of(item) == "assistant"
         if (self._is_reply or item.get("id")) and not isinstance(item.get("content"), str):
-            # The texts need not say that they have no annotations, and no likelihoods.
+            # Annotations and likelihoods need not be kept if they are empty.
             parts = [
                 {name: value for name, value in part.items() if value or name not in {"annotations", "logprobs"}}
                 for part in list_of(item, "content")
@@ -342,37 +342,37 @@ class _Run(_Reader):
 
 
 def read_items(items: Sequence[Mapping[str, Any]]) -> list[native.AgenticMessage]:
-    """Return the messages that `items` say: what the model made in a row is one, everything else one each."""
+    """Return `items` as messages: one for consecutive items of the model, one for every other item."""
     messages: list[native.AgenticMessage] = []
-    reader, run = _Reader(), None
+    reader, builder = _Reader(), None
     for index, item in enumerate(items):
         with located(index=index):
             role = _role_of(item)
             if role == "assistant":
-                run = run or _Run()
-                run.add(item)
+                builder = builder or _MessageBuilder()
+                builder.add(item)
                 continue
-            messages += [] if run is None else [run.message()]
-            run, kind = None, _kind_of(item)
+            messages += [] if builder is None else [builder.message()]
+            builder, kind = None, _kind_of(item)
             if kind != "message":
                 messages.append(native.AgenticMessage(role, tuple(reader.read_item(item, kind))))
                 continue
             extra = reader.keep(item, "content", "role" if item.get("role") == role else "")
             messages.append(native.AgenticMessage(role, tuple(reader.read_content(item)), extra=extra))
-    return messages if run is None else [*messages, run.message()]
+    return messages if builder is None else [*messages, builder.message()]
 
 
 # Responses
 
 
 def read_error(said: Mapping[str, Any]) -> ModelError:
-    """Return the error that a response, or an event of a stream, reports."""
+    """Return the error that a response or an event of a stream reports."""
     refuses = any(str(said.get(name)).startswith(_REFUSALS) for name in ("code", "type"))
     return replies.read_failure(WIRE, said, default=ModelRequestError if refuses else ModelServerError)
 
 
 def read_reply(body: Mapping[str, Any]) -> native.AgenticMessage:
-    """Return what the body of a response says."""
+    """Return the message in the body of a response; raise the error that it reports."""
     error = body.get("error")
     if is_map(error):
         raise read_error(error)
@@ -381,16 +381,16 @@ def read_reply(body: Mapping[str, Any]) -> native.AgenticMessage:
         raise ModelServerError(f"the response is {status[:40]}, with no reply in it", provider=WIRE)
     if not isinstance(body.get("output"), list):
         raise InputError("a response without output")
-    run = _Run(is_reply=True)
+    builder = _MessageBuilder(is_reply=True)
     for place, item in enumerate(list_of(body, "output")):
         with located(f"output[{place}]"):
-            run.add(item)
-    message = run.message()
+            builder.add(item)
+    message = builder.message()
     return replace(message, response_meta=_meta(body, status, message.content_blocks))
 
 
 def read_usage(body: Mapping[str, Any]) -> native.TokenUsage | None:
-    """Return what a response cost, where it says that."""
+    """Return the token usage of a response; `None` if it reports none."""
     return None if body.get("usage") is None else replies.read_usage(body["usage"], _COUNTS)
 
 
@@ -398,7 +398,7 @@ def _meta(body: Mapping[str, Any], status: str, blocks: Sequence[Any]) -> native
     reason = "tool_calls" if any(isinstance(block, native.FunctionToolCall) for block in blocks) else "stop"
     if status == "incomplete":
         reason = text_of(object_of(body, "incomplete_details", optional=True), "reason") or status
-    facts = {name: value for name, value in body.items() if name not in _NO_EXTENSION}
+    facts = {name: value for name, value in body.items() if name not in _READ_OR_REPEATED}
     texts = [block for block in blocks if isinstance(block, native.AssistantGenText)]
     likely = [token for block in texts for token in list_of(map_of(block.extra, WIRE), "logprobs")]
     logprobs = replies.read_logprobs(likely) if likely else None

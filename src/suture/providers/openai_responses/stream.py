@@ -1,4 +1,4 @@
-"""Streams of Responses: events folded into the body of a plain response."""
+"""Folds streams of Responses into the body of a plain response."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ _CUSTOM = "custom_tool_call"
 
 
 class _Channel(NamedTuple):
-    """Where the pieces of one kind of event belong: the type of item, its field, and the part of it that they are."""
+    """Where the pieces in one kind of event belong: the type of item, its field, and the part in that field."""
 
     item: str
     field: str
@@ -50,7 +50,7 @@ class ResponsesReader(BlockReader):
     def __init__(self, codec: Any) -> None:
         super().__init__(codec)
         self._places: dict[str, int] = {}
-        """Where each item stands, by its id: for servers that do not number their items."""
+        """The place of each item by its id, for servers that do not number their items."""
         self._body: dict[str, Any] | None = None
 
     def add(self, event: Mapping[str, Any]) -> list[Delta]:
@@ -84,7 +84,7 @@ class ResponsesReader(BlockReader):
         return {**self._body, "output": [*map(_join, self.in_order())]}
 
     def _take_item(self, event: Mapping[str, Any], *, ends: bool) -> list[Delta]:
-        """Take the beginning of an item, or the item as it is in the end; what was not said in pieces is said now."""
+        """Take the beginning or the end of an item; at its end, return deltas for what did not come in pieces."""
         item = object_of(event, "item")
         place = self._place(event, item.get("id"))
         deltas: list[Delta] = []
@@ -105,7 +105,7 @@ class ResponsesReader(BlockReader):
         return [*deltas, *_rest(held)]
 
     def _place(self, event: Mapping[str, Any], item_id: Any) -> int:
-        """Return where the item of `event` stands: as it says, or else where the one with its id does, or the next."""
+        """Return the place of the item in `event`: as the event says, else by the item's id, else the next place."""
         if "output_index" in event:
             return self.place_of(event, "output_index")
         if not isinstance(item_id, str):
@@ -126,13 +126,13 @@ class ResponsesReader(BlockReader):
             return [Delta(piece)] if piece else []
         if channel.item == "reasoning":
             return [Delta(reasoning=("\n\n" if is_new and not is_first else "") + piece)]
-        if channel.item == _CUSTOM:  # the input is a text in an object, so a piece of it is one of a JSON text
+        if channel.item == _CUSTOM:  # the arguments are an object with this text, so each piece is escaped for JSON
             piece = ('{"input":"' if is_first else "") + msgspec.json.encode(piece).decode()[1:-1]
         return held.show_call(arguments=piece) if piece else []
 
 
 def _join(held: OpenBlock) -> dict[str, Any]:
-    """Return the item: as it was given whole, else as far as it came."""
+    """Return the item: complete if its end came, else with the pieces that came."""
     item = dict(held.head)
     for channel, part in sorted(held.pieces, key=lambda key: (key[0].field, key[1])) if held.is_open else ():
         text = held.text((channel, part))
@@ -142,7 +142,7 @@ def _join(held: OpenBlock) -> dict[str, Any]:
 
 
 def _rest(held: OpenBlock) -> list[Delta]:
-    """Return what is still to be said of an item that is whole now."""
+    """Return deltas for what did not come in pieces, of an item that is complete now."""
     if held.call_index is not None:
         if held.pieces:
             return held.show_call(arguments='"}') if held.kind == _CUSTOM else []
@@ -158,6 +158,6 @@ def _rest(held: OpenBlock) -> list[Delta]:
 
 
 def _list_in(item: Mapping[str, Any], name: str) -> Sequence[Any]:
-    """Return the list in the field `name`, of an item of which the rest is still to come."""
+    """Return the list in the field `name`; an empty one if it is no list, as in an item that is incomplete."""
     value = item.get(name)
     return value if is_list(value) else ()

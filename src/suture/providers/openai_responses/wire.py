@@ -1,7 +1,7 @@
 """OpenAI's Responses: a flat list of items. Each type of call pairs with its own type of output.
 
-An output may stand anywhere after its call (`set_like`). Items of the service's own tools are no calls of
-ours, and an output that names a tool but no call is an event from outside, not an orphan.
+An output may be anywhere after its call (`set_like`). Items of the tools that the service runs are not read as calls.
+An output that names a tool but no call is an event from outside, not an orphan.
 """
 
 import re
@@ -19,7 +19,7 @@ from suture.wires.wire import ItemWire
 
 
 class CallType(NamedTuple):
-    """One type of call and its output: the fields that hold the id, the name and the arguments."""
+    """One type of call and its output, and the fields that hold the id, the name, the arguments and the payload."""
 
     kind: str
     call: str
@@ -30,7 +30,7 @@ class CallType(NamedTuple):
     arguments: str = ""
     payload: str = "output"
     prefix: str = ""
-    """What the item id of such a call begins with."""
+    """The prefix of the item id of such a call."""
 
 
 CALL_TYPES = (
@@ -65,22 +65,22 @@ _KINDS_OF_PARTS = {
     "input_audio": values.MEDIA,
 }
 _OWN_PARTS = frozenset(_KINDS_OF_PARTS)
-_TOLD = _KINDS_OF_PARTS | {
+_ALL_KINDS_OF_PARTS = _KINDS_OF_PARTS | {
     "text": values.TEXT,
     "summary_text": values.TEXT,
     "reasoning_text": values.TEXT,
     "computer_screenshot": values.MEDIA,
 }
 _PREFIXES = {**{pair.call: pair.prefix for pair in CALL_TYPES if pair.prefix}, "reasoning": "rs", "message": "msg"}
-"""What the service's own item ids begin with, by the type of the item."""
+"""The prefix of the item ids that the service makes, for each type of item."""
 _match_item_id = re.compile("[a-zA-Z0-9_-]{1,64}").fullmatch
 _OWN_ITEMS = frozenset((*_CALLS, *_OUTPUTS, *FROM_OUTSIDE, "reasoning"))
 _NO_ITEM = "<no item>"
-_WRITTEN = frozenset(("local_shell", "apply_patch"))
+_TEXT_OUTPUTS = frozenset(("local_shell", "apply_patch"))
 
 
 class _Approval(NamedTuple):
-    """What a user answered who was asked for approval, and why."""
+    """A user's answer to a request for approval, and the reason for it."""
 
     approve: bool
     reason: str
@@ -91,7 +91,7 @@ class _Approval(NamedTuple):
 
 
 def _is_message(item: dict[str, Any], items: dict[str, None], wanted: bool) -> bool:  # noqa: FBT001 - it is hot
-    """Tell whether `item` is a plain message; `wanted`: one that reasoning before it can have produced."""
+    """Return whether `item` is a plain message and, if `wanted`, one that the reasoning before it can have produced."""
     role, content = item["role"], item["content"]
     if content.__class__ is not str:
         if not _are_texts(content):
@@ -106,7 +106,7 @@ def _is_message(item: dict[str, Any], items: dict[str, None], wanted: bool) -> b
 
 
 def _is_reasoning(item: dict[str, Any], items: dict[str, None]) -> bool:
-    """Tell whether reasoning can be sent."""
+    """Return whether a reasoning item can be sent."""
     try:
         fields.check_value(item, 0, "")
     except InputError:
@@ -115,7 +115,7 @@ def _is_reasoning(item: dict[str, Any], items: dict[str, None]) -> bool:
 
 
 def _is_new(item: dict[str, Any], prefix: str, items: dict[str, None]) -> bool:
-    """Tell whether an item has no id, or one that the service can have given it and that is new; note it in `items`."""
+    """Return whether an item has no id, or a new one that the service can have given it; record it in `items`."""
     item_id = item.get("id")
     if item_id is None:
         return True
@@ -126,7 +126,7 @@ def _is_new(item: dict[str, Any], prefix: str, items: dict[str, None]) -> bool:
 
 
 def _forget(turn: Sequence[Any], used: dict[str, None], items: dict[str, None]) -> None:
-    """Take back what was noted last, of the items of a turn that needs a second look."""
+    """Remove what was recorded last: the ids of the items in a turn that needs a second look."""
     for item in turn:
         if item.get("type") == "function_call":
             used.popitem()
@@ -135,7 +135,7 @@ def _forget(turn: Sequence[Any], used: dict[str, None], items: dict[str, None]) 
 
 
 def _are_texts(content: Any) -> bool:
-    """Tell whether `content` is a list of plain texts, as a model or a user says them."""
+    """Return whether `content` is a list of plain texts, of a model or a user."""
     return content.__class__ is list and all(
         part.__class__ is dict
         and part.get("type") in {"input_text", "output_text"}
@@ -163,7 +163,7 @@ class OpenAIResponsesWire(ItemWire):
     overlooks = frozenset(("tool-then-user", "model-first"))
     has_fields = True
     set_like = True
-    kinds = _TOLD
+    kinds = _ALL_KINDS_OF_PARTS
     form = Form(typed_text("input_text", "output_text", "text"), text_block("input_text"))
 
     named_results = False
@@ -215,7 +215,7 @@ class OpenAIResponsesWire(ItemWire):
                 place += 1
                 if not thought:
                     closed = place
-        except (KeyError, *fields.NO_OBJECT):  # a field is not what it should be: that needs a second look
+        except (KeyError, *fields.NO_OBJECT):  # a field is not as expected: that needs a second look
             pass
         _forget(messages[closed:place], used, items)
         return closed
@@ -231,7 +231,7 @@ class OpenAIResponsesWire(ItemWire):
         return fields.word(message, "type") == "item_reference"
 
     def family(self, thing: values.Call | values.Result) -> str:
-        """Return the type of call: each has its own type of output."""
+        """Return the kind of call: each has its own type of output."""
         return thing.kind
 
     @cached_property
@@ -239,7 +239,7 @@ class OpenAIResponsesWire(ItemWire):
         return {"illegal-item-id": self._with_own_item_id}
 
     def _with_own_item_id(self, item: Any, view: values.View) -> Any:
-        """Return an item without an id that the service refuses; nothing for a thought that is known by it alone."""
+        """Return an item without an id that the service refuses; `None` for reasoning that is known only by that id."""
         kind = fields.word(item, "type") or "message"
         prefix = _PREFIXES.get(kind, "")
         if not fields.has(item, "id") or fields.get(item, "id") is None or not prefix:
@@ -252,12 +252,12 @@ class OpenAIResponsesWire(ItemWire):
         return None if view.signed and not fields.get(item, "encrypted_content") else self.without_item_id(item)
 
     def claims(self, message: Any) -> bool | None:
-        """Say whether `message` is an item of Responses: certainly where its type is one of its own."""
+        """Return whether `message` is an item of Responses; `None` if nothing in it tells."""
         kind = fields.word(message, "type")
         if isinstance(kind, str) and kind != "message":
             if kind in _OWN_ITEMS or kind.endswith("_call"):
                 return True
-            return None if fields.word(message, "id") else False  # all of its items have ids; logs seldom do
+            return None if fields.word(message, "id") else False  # the service's items all have ids; logs seldom do
         if fields.word(message, "role") not in ROLES or any(
             fields.get(message, field) is not None for field in ("tool_calls", "tool_call_id", "function_call", "parts")
         ):
@@ -301,7 +301,7 @@ class OpenAIResponsesWire(ItemWire):
     def _view_call(self, item: Any, pair: CallType, index: int | None) -> values.View:
         call_id = fields.text_of(item, pair.call_id, index)
         if pair.kind == "tool_search" and not call_id:
-            return values.View("assistant")  # the service's own search
+            return values.View("assistant")  # the service ran the search itself
         name = fields.text_of(item, pair.name, index) if pair.name else pair.kind
         arguments = fields.argument_text(item, index) if pair.arguments else None
         alias = fields.text_of(item, "id", index) if pair.call_id != "id" else ""
@@ -310,7 +310,7 @@ class OpenAIResponsesWire(ItemWire):
     def _view_output(self, item: Any, pair: CallType, index: int | None) -> values.View:
         call_id = fields.text_of(item, pair.output_id, index)
         if not call_id and pair.kind in {"", "tool_search"} and (pair.kind or fields.get(item, "name")):
-            return values.View("assistant" if pair.kind else "user")  # the service's own, or an event from outside
+            return values.View("assistant" if pair.kind else "user")  # of the service itself, or an event from outside
         content = fields.get(item, pair.payload)
         if pair.kind == "mcp_approval":
             content = _Approval(bool(content), fields.text_of(item, "reason", index))
@@ -319,11 +319,11 @@ class OpenAIResponsesWire(ItemWire):
         return values.View("tool", (), (values.Result(call_id, "", content, pair.kind),))
 
     def key(self, thing: values.Call | values.Result) -> values.Key:
-        """Return the id, and for all but function calls the type of call with it."""
+        """Return the id, with the kind of call unless it is a function."""
         return (thing.kind, thing.id) if thing.kind else super().key(thing)
 
     def arguments_ok(self, call: values.Call) -> bool:
-        """Tell whether the arguments are the text of an object; only function calls have that rule."""
+        """Return whether the arguments are the text of an object; this is demanded only of function calls."""
         return bool(call.kind) or super().arguments_ok(call)
 
     def can_answer(self, call: values.Call) -> bool:
@@ -340,9 +340,9 @@ class OpenAIResponsesWire(ItemWire):
         return fields.json_text(content), False
 
     def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
-        """Return an output as parts: of functions and custom tools any, of others only what is a text."""
+        """Return an output as parts: any of a function or custom tool, a text of the local shell or the patch tool."""
         text = result.content is None or isinstance(result.content, str)
-        takes = result.kind in {"", "custom"} or (result.kind in _WRITTEN and text)
+        takes = result.kind in {"", "custom"} or (result.kind in _TEXT_OUTPUTS and text)
         return super().result_parts(result) if takes else None
 
     def tell(self, message: Any, telling: Telling) -> None:
@@ -358,7 +358,7 @@ class OpenAIResponsesWire(ItemWire):
             telling.show(message)
 
     def tell_content(self, content: Any, telling: Telling) -> None:
-        """Tell a text, a list of parts, or what a user answered."""
+        """Tell a text, a list of parts, or a user's answer."""
         super().tell_content(content.in_words() if isinstance(content, _Approval) else content, telling)
 
     def edit(self, message: Any, calls: Mapping[int, values.CallEdit], results: Mapping[int, values.ResultEdit]) -> Any:
@@ -390,7 +390,7 @@ class OpenAIResponsesWire(ItemWire):
         return {**item, "output": piece.text}
 
     def item_id(self, message: Any) -> str:
-        """Return the id that the service gave the item; a reference repeats one on purpose."""
+        """Return the id that the service gave the item; none for a reference, which repeats one on purpose."""
         kind = fields.word(message, "type")
         own = kind not in FROM_OUTSIDE and kind not in {"local_shell_call_output", "mcp_approval_request"}
         return fields.text_of(message, "id") if own else ""
@@ -399,14 +399,14 @@ class OpenAIResponsesWire(ItemWire):
         return fields.without(message, "id")
 
     def without_thinking(self, message: Any) -> Any | None:
-        """Return nothing for reasoning; what came of it must not be known by an id then."""
+        """Return `None` for reasoning, and an item that may come from it without its id."""
         kind = fields.word(message, "type") or "message"
         if kind == "reasoning":
             return None
         return self.without_item_id(message) if kind in _PREFIXES and self.item_id(message) else message
 
     def with_text(self, message: Any, text: str) -> Any:
-        """Return a message with `text` as its content, and its media; any other item as it is."""
+        """Return a message with `text` and its old media as its content; any other item as it is."""
         if (fields.word(message, "type") or "message") != "message":
             return message
         content = fields.get(message, "content")
@@ -415,15 +415,15 @@ class OpenAIResponsesWire(ItemWire):
         return fields.put(message, content=[{"type": kind, "text": text}, *media] if media else text)
 
     def compacted_by(self, message: Any) -> str:
-        """Tell whether the item is the service's own compaction."""
+        """Return the wire's name if the item is a compaction of the service, else an empty text."""
         return self.name if fields.word(message, "type") in {"compaction", "compaction_summary"} else ""
 
     def wants_follower(self, message: Any) -> bool:
-        """Tell whether the item is reasoning that the service knows by its id."""
+        """Return whether the item is reasoning that the service knows by its id."""
         return fields.word(message, "type") == "reasoning" and bool(fields.get(message, "id"))
 
     def can_follow(self, message: Any) -> bool:
-        """Tell whether reasoning can have produced this: an item of the model's, no rewritten message."""
+        """Return whether reasoning can have produced this: an item of the model; a message only if it kept its id."""
         if fields.word(message, "type") in {None, "message"}:
             return fields.word(message, "role") == "assistant" and bool(fields.get(message, "id"))
         return self.made_by_model(message)
