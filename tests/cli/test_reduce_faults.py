@@ -287,11 +287,25 @@ events.BaseSelectorEventLoop._close_self_pipe = once
 sys.exit(main())
 """
 
+BEFORE_A_LOOP_ENDS_ITS_STREAMS = """
+import asyncio.base_events as events, sys
+from suture.cli.main import main
+real = events.BaseEventLoop.run_until_complete
+def once(loop, work):
+    if getattr(work, "__name__", "") == "shutdown_asyncgens":
+        events.BaseEventLoop.run_until_complete = real
+        raise KeyboardInterrupt
+    return real(loop, work)
+events.BaseEventLoop.run_until_complete = once
+sys.exit(main())
+"""
 
-def test_an_interrupt_in_the_end_of_an_event_loop_says_nothing(tmp_path: Path):
+
+@pytest.mark.parametrize("program", [IN_THE_END_OF_A_LOOP, BEFORE_A_LOOP_ENDS_ITS_STREAMS])
+def test_an_interrupt_in_the_end_of_an_event_loop_says_nothing(tmp_path: Path, program: str):
     history = tmp_path / "history.jsonl"
     history.write_bytes(LINE)
-    command = [sys.executable, "-c", IN_THE_END_OF_A_LOOP, "reduce", *LIMIT, "--save-to", tmp_path / "saved", history]
+    command = [sys.executable, "-c", program, "reduce", *LIMIT, "--save-to", tmp_path / "saved", history]
     ended = subprocess.run(command, capture_output=True, env=environment(), timeout=TIMEOUT, check=False)
     assert (ended.returncode, ended.stderr) == (130, b"")
 

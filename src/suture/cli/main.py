@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -91,8 +92,9 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _silence_finalisers() -> None:
-    """Silence errors in finalisers of what a signal interrupted, such as an event loop that was closing."""
+    """Silence finalisers of what a signal interrupted, such as an event loop that was closing."""
     sys.unraisablehook = lambda _: None
+    warnings.simplefilter("ignore")
 
 
 def _terminate(*_: Any) -> NoReturn:
