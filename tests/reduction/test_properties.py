@@ -149,6 +149,26 @@ def test_a_reduced_history_is_not_reduced_again(wire: str, history: list[Step], 
         assert (again.changed, again.changes, again.saves) == (False, (), ())
 
 
+@everywhere
+@pytest.mark.parametrize(
+    "settings",
+    [{"max_length_for_trunc": 10}, {"max_length_for_trunc": 900, "clear_exclude_tools": ["search"]}],
+    ids=["cleared", "truncated"],
+)
+def test_results_with_images_are_known_again_when_the_history_has_grown(wire: str, settings: dict[str, Any]):
+    """Without a ledger, and with one id for all calls, so that the path that is free for it next is shorter."""
+    tagged = [f"<persisted-output>{word}; " * 60 for word in ("one", "two")]  # longer in a notice, where it is escaped
+    shown = [[], *([("text", text), ("image", "iVBORw0KGgo=")] for text in tagged)]
+    calls = ("turn", [("a", "search", "{}") for _ in shown])
+    results = ("bundle", [("a", "search", content) for content in shown])
+    settings = {**settings, "offload": True, "max_tokens_for_clear": 0, "clear_retention_suffix_limit": 0}
+    plan = planned(wire, write(wire, [("user", "go"), calls, results, ("user", "again")]), **settings)
+    following = planned(wire, [*plan.messages, *write(wire, one_round("new"))], **settings)
+    assert len(saved(plan)) > 0
+    assert [now for now, was in zip(following.messages, plan.messages, strict=False) if now is not was] == []
+    assert saved(plan).keys() & saved(following).keys() == set()
+
+
 def cleared_places(wire: str, messages: Any) -> list[int]:
     """Return which messages hold what stands in place of a cleared result."""
     told = (CLEARED, "[工具输出结果已清理]", saved_at("")[:40], "<persisted-output>工具结果已保存至")

@@ -213,10 +213,14 @@ def rounds_of(
     return rounds
 
 
+def texts_of(wire: Wire, result: Result) -> list[str]:
+    """Return the texts of a result that can be replaced, without the parts between them."""
+    return [part.text for part in wire.result_parts(result) or () if isinstance(part, TextPart)]
+
+
 def _named_paths(wire: Wire, result: Result) -> set[str]:
     """Return the paths that the notices in a result name."""
-    texts = [part.text for part in wire.result_parts(result) or () if isinstance(part, TextPart)]
-    return {path for path in map(named_path, texts) if path}
+    return {path for path in map(named_path, texts_of(wire, result)) if path}
 
 
 # The draft
@@ -320,12 +324,12 @@ class Draft:
             return wire.extra_of(self.messages[found.first]).get(PROCESSED) is True
         if rounds:
             return found.digest(wire) in rounds
-        return any(is_cleared_text(wire.result_text(answer.result)[0]) for answer in found.answers)
+        return any(is_cleared_text(text) for answer in found.answers for text in texts_of(wire, answer.result))
 
     def is_cleared(self, answer: Answer) -> bool:
-        """Return whether a result is a placeholder of ours."""
-        text, complete = self.wire.result_text(answer.result)
-        return complete and is_cleared_text(text)
+        """Return whether all texts of a result are placeholders of ours."""
+        texts = texts_of(self.wire, answer.result)
+        return bool(texts) and all(map(is_cleared_text, texts))
 
     def saved_of(self, answer: Answer) -> Saved | None:
         """Return the saved output of a result, if the text that replaced it names the path."""

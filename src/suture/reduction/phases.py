@@ -14,7 +14,7 @@ from suture.errors import ConfigError, InputError, OffloadError
 from suture.language import Language
 from suture.messages import Opaque, Part, TextPart, ToolArgument, ToolInfo, ToolResult
 from suture.reduction import texts
-from suture.reduction.draft import Answer, Draft, Fate, Round, Saved, Terms, rounds_of
+from suture.reduction.draft import Answer, Draft, Fate, Round, Saved, Terms, rounds_of, texts_of
 from suture.reduction.settings import ClearResult, ToolDetail, TruncResult
 from suture.tokens import check_count
 from suture.wires import plain
@@ -268,7 +268,7 @@ async def _truncate_answer(draft: Draft, answer: Answer, limit: int, *, again: b
     is_short = text_length(parts) <= settings.max_length_for_trunc + texts.LONGEST_NOTICE
     if as_usual and ((again and handled) or (saved is not None and is_short)):
         return None
-    if saved is None and is_short and texts.is_truncated_text(draft.wire.result_text(answer.result)[0]):
+    if saved is None and is_short and any(map(texts.is_truncated_text, texts_of(draft.wire, answer.result))):
         return None
     if not handled and not draft.terms.offloads(name):
         return None
