@@ -340,9 +340,11 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
     work = Work(inner, start)
     run: Run[Any] = Run(work)
     outer.children.add(work)
+    frame.agents_inside += 1
     try:
         result = await run.result()
     finally:
+        frame.agents_inside -= 1
         outer.children.discard(work)
         frame.unstoppable = frame.unstoppable or Cause.UNKNOWN in inner.state.causes.values()
         if outer.journal is not None and inner.journal is not None and inner.journal.broken is not None:

@@ -390,6 +390,7 @@ class Frame(RunContext[Any]):
     """A place in a run (the turn, the spot in it, and whose code runs there), and the context of the code there."""
 
     __slots__ = (
+        "agents_inside",
         "call_id",
         "counts",
         "own_values",
@@ -435,6 +436,8 @@ class Frame(RunContext[Any]):
         """The tool call, as the model made it."""
         self.unstoppable = False
         """Whether it is too late to cancel the tool: it has ended, or part of it runs in a thread."""
+        self.agents_inside = 0
+        """How many agents inside the tool have not ended; a tool can end before those that it runs side by side."""
         self.sender: Any = None
         """The sender of the events of the model or tool call, if anybody listens."""
         self.own_values: dict[str, Any] | None = {} if spot.__class__ is int else None

@@ -355,7 +355,7 @@ def _fail(
     cause = error
     if isinstance(error, asyncio.CancelledError):
         if is_cancelled(run):
-            if frame.unstoppable:
+            if frame.unstoppable or frame.agents_inside:
                 run.put("causes", {int(frame.spot): Cause.UNKNOWN})
             raise error
         error = ComponentCancelledError(f"{frame.tool} cancelled its own work, though nobody cancelled the run")

@@ -211,8 +211,10 @@ def test_of_two_agents_inside_one_tool_one_in_a_thread_is_enough(store: AnyStore
 
     @tool
     async def do_both() -> str:
-        """Have both done."""
-        return " ".join(await asyncio.gather(*(each.endpoint('{"request": "go"}') for each in inside[::order])))
+        """Have both done; a group waits for both to end."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each.endpoint('{"request": "go"}')) for each in inside[::order]]
+        return " ".join(task.result() for task in tasks)
 
     agent, _ = make([turn(("c1", "do_both", {})), "done"], do_both, checkpoint_store=store)
 
@@ -228,4 +230,48 @@ def test_of_two_agents_inside_one_tool_one_in_a_thread_is_enough(store: AnyStore
         assert results(result.messages) == [("c1", UNKNOWN.format("do_both", "c1"))]
 
     loop: asyncio.AbstractEventLoop
+    play(scene())
+
+
+def test_a_tool_that_ends_before_an_agent_inside_it_is_unknown(store: AnyStore):
+    began, go = [asyncio.Event(), asyncio.Event()], asyncio.Event()
+
+    class Lingers(ChatModelAgentMiddleware[Any]):
+        async def after_agent(self, state: Any, outcome: Outcome, /) -> None:
+            await go.wait()
+
+    def agent_that_waits(place: int, *middlewares: Any) -> Any:
+        @tool
+        async def wait() -> str:
+            """Wait until it is stopped."""
+            began[place].set()
+            await asyncio.Event().wait()
+            return "waited"
+
+        model = ScriptedModel([turn(("i1", "wait")), "done"])
+        name = f"waiter{place}"
+        return ChatModelAgent(
+            name=name, description="Waits.", model=model, tools=[wait], middlewares=middlewares
+        ).as_tool()
+
+    inside = [agent_that_waits(0), agent_that_waits(1, Lingers())]
+
+    @tool
+    async def do_both() -> str:
+        """Have both wait; `gather` raises as soon as one is cancelled."""
+        return " ".join(await asyncio.gather(*(each.endpoint('{"request": "go"}') for each in inside)))
+
+    agent, _ = make([turn(("c1", "do_both", {})), "done"], do_both, checkpoint_store=store)
+
+    async def scene():
+        run = agent.stream("go", checkpoint_id="k")
+        waiting = start(run)
+        for each in began:
+            await each.wait()
+        result = await run.cancel()
+        await waiting
+        assert results(result.messages) == [("c1", UNKNOWN.format("do_both", "c1"))]
+        go.set()
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})
+
     play(scene())
