@@ -76,9 +76,9 @@ class Repairer(Generic[M]):
                 self._options = replace(options, causes=known)
                 for walk in self._walks:
                     walk.options = self._options
-            is_told = any(index < walk.boundary for walk in self._walks for index, _ in causes or ())
+            names_settled = any(index < walk.boundary for walk in self._walks for index, _ in causes or ())
             # Now the wire can be recognised; or a settled call has another cause.
-            if is_told or (start == 0 and self._raw and self._asked[0] is None):
+            if names_settled or (start == 0 and self._raw and self._asked[0] is None):
                 self._walks = make_walks(self._raw, *self._asked, self._options)
             names = narrow([walk.wire.name for walk in self._walks], self._raw, start) if len(self._walks) > 1 else ()
             walks = [walk for walk in self._walks if not names or walk.wire.name in names]
