@@ -286,7 +286,7 @@ class Tally:
     >>> from suture.messages import History, Message
     >>> tally = Tally("message", CharacterCounter())
     >>> history = History([Message.user("x" * 400)])
-    >>> tally.total(history), tally.total(history.append(Message.user("y" * 40)))
+    >>> tally.total(history), tally.total(history + [Message.user("y" * 40)])
     (101, 112)
     """
 

@@ -19,24 +19,24 @@ ASK, ANSWER, THANKS = Message.user("ask"), Message.assistant("answer"), Message.
 
 # One step: which of the histories so far is extended, by what, and how.
 items = st.lists(st.integers(0, 9), max_size=3)
-ways = st.sampled_from(["extend", "extend tuple", "extend iterator", "extend history", "append", "+", "tuple +"])
+ways = st.sampled_from(["list", "tuple", "iterator", "history", "one by one", "+", "tuple +"])
 steps = st.lists(st.tuples(st.integers(0, 10**6), items, ways), max_size=12)
 
 
 def grown(history: History[int], new: Sequence[int], way: str) -> History[int]:
     """Return `history` with `new` behind it, or before it."""
     match way:
-        case "extend":
-            return history.extend(list(new))
-        case "extend tuple":
-            return history.extend(tuple(new))
-        case "extend iterator":
-            return history.extend(iter(new))
-        case "extend history":
-            return history.extend(History(new))
-        case "append":
+        case "list":
+            return history.continue_with(list(new))
+        case "tuple":
+            return history.continue_with(tuple(new))
+        case "iterator":
+            return history.continue_with(iter(new))
+        case "history":
+            return history.continue_with(History(new))
+        case "one by one":
             for item in new:
-                history = history.append(item)
+                history = history.continue_with([item])
             return history
         case "tuple +":
             return tuple(new) + history
@@ -75,7 +75,7 @@ def test_a_slice_is_the_list_that_a_tuple_would_give_while_the_log_is_longer(
     seen: list[int], unseen: list[int], start: int | None, stop: int | None, step: int | None
 ):
     history = History(seen)
-    history.extend(unseen)
+    history.continue_with(unseen)
     assert history[start:stop:step] == seen[start:stop:step]
 
 
@@ -93,8 +93,8 @@ def test_a_history_follows_just_those_that_are_its_prefix_in_the_same_log(plan: 
 
 def test_growing_the_newest_shares_the_log_and_growing_an_older_one_forks_it():
     first = History([ASK])
-    second = first.append(ANSWER)
-    fork = first.append(THANKS)
+    second = first.continue_with([ANSWER])
+    fork = first.continue_with([THANKS])
     assert second.log is first.log
     assert fork.log is not first.log
     assert (first, second, fork) == ([ASK], [ASK, ANSWER], [ASK, THANKS])
@@ -108,14 +108,14 @@ def test_growing_the_newest_shares_the_log_and_growing_an_older_one_forks_it():
 def test_what_is_known_of_a_log_is_shared_by_its_histories_and_left_behind_by_a_fork():
     first = History([ASK])
     first.log.memo["engine"] = 1
-    assert first.append(ANSWER).log.memo == {"engine": 1}
-    assert first.append(THANKS).log.memo == {}
-    assert first.extend([THANKS, ASK]).log.memo == {}
+    assert first.continue_with([ANSWER]).log.memo == {"engine": 1}
+    assert first.continue_with([THANKS]).log.memo == {}
+    assert first.continue_with([THANKS, ASK]).log.memo == {}
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda history: pickle.loads(pickle.dumps(history))])
 def test_a_copy_of_a_history_has_its_messages_and_nothing_that_is_known_of_them(duplicate: Callable[[Any], Any]):
-    history = History([ASK]).append(ANSWER)
+    history = History([ASK]).continue_with([ANSWER])
     history.log.memo["engine"] = threading.Lock()
     duplicated = duplicate(history)
     assert duplicated == history
@@ -124,8 +124,8 @@ def test_a_copy_of_a_history_has_its_messages_and_nothing_that_is_known_of_them(
 
 def test_several_messages_fork_an_older_history_too():
     first = History([ASK])
-    second = first.extend([ANSWER, THANKS])
-    assert first.extend([THANKS, ASK]) == [ASK, THANKS, ASK]
+    second = first.continue_with([ANSWER, THANKS])
+    assert first.continue_with([THANKS, ASK]) == [ASK, THANKS, ASK]
     assert second == [ASK, ANSWER, THANKS]
 
 
@@ -134,7 +134,7 @@ def test_the_list_a_history_is_made_of_stays_the_callers():
     history = History(messages)
     messages.append(ANSWER)
     assert history == [ASK]
-    history.append(THANKS)
+    history.continue_with([THANKS])
     assert messages == [ASK, ANSWER]
 
 
@@ -144,7 +144,7 @@ def test_an_iterator_ends_where_the_history_does_even_if_the_log_grows_meanwhile
     newest = history
     for item in history:
         seen.append(item)
-        newest = newest.append(item)
+        newest = newest.continue_with([item])
     assert seen == [1, 2]
     assert newest == [1, 2, 1, 2]
 
@@ -152,9 +152,9 @@ def test_an_iterator_ends_where_the_history_does_even_if_the_log_grows_meanwhile
 @pytest.mark.parametrize("length", range(4))
 def test_a_history_can_be_extended_by_itself_and_by_its_log(length: int):
     history = History(range(length))
-    assert history.extend(history) == [*range(length)] * 2
+    assert history.continue_with(history) == [*range(length)] * 2
     fresh = History(range(length))
-    assert fresh.extend(fresh.log) == [*range(length)] * 2
+    assert fresh.continue_with(fresh.log) == [*range(length)] * 2
 
 
 def test_an_iterator_that_fails_midway_leaves_nothing_behind():
@@ -165,8 +165,8 @@ def test_an_iterator_that_fails_midway_leaves_nothing_behind():
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        history.extend(failing())
-    assert history.append(THANKS) == [ASK, THANKS]
+        history.continue_with(failing())
+    assert history.continue_with([THANKS]) == [ASK, THANKS]
 
 
 def test_an_iterator_that_extends_the_same_history_meanwhile_gets_nothing_mixed_up():
@@ -174,20 +174,16 @@ def test_an_iterator_that_extends_the_same_history_meanwhile_gets_nothing_mixed_
     inside: list[History[int]] = []
 
     def meddling() -> Iterable[int]:
-        inside.append(history.append(7))
+        inside.append(history.continue_with([7]))
         yield 2
         yield 3
 
-    assert history.extend(meddling()) == [1, 2, 3]
+    assert history.continue_with(meddling()) == [1, 2, 3]
     assert inside == [[1, 7]]
 
 
 class Contended(Log[int]):
     """A log into which another thread always gets its item first."""
-
-    def append(self, item: int) -> None:
-        super().append(99)
-        super().append(item)
 
     def extend(self, new: Iterable[int]) -> None:
         super().append(99)
@@ -198,7 +194,7 @@ class Contended(Log[int]):
 def test_who_comes_second_in_a_race_for_the_log_forks(new: list[int]):
     history = History([1])
     history.log = Contended([1])
-    assert history.extend(new) == [1, *new]
+    assert history.continue_with(new) == [1, *new]
     assert history == [1]
 
 
@@ -210,7 +206,7 @@ def test_threads_that_extend_one_history_each_get_their_own():
         for _ in range(200):
             made[number] = base
             for _ in range(20):
-                made[number] = made[number].append(number).extend([number, number])
+                made[number] = made[number].continue_with([number]).continue_with([number, number])
 
     threads = [threading.Thread(target=grow, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -220,10 +216,27 @@ def test_threads_that_extend_one_history_each_get_their_own():
     assert made == {number: [*range(10), *[number] * 60] for number in range(4)}
 
 
+@pytest.mark.parametrize("fixed", [History([ASK]), suture.Repairer([ASK]).messages])
+def test_what_does_not_change_says_so_to_whoever_tries_and_what_to_do_instead(fixed: Any):
+    reason = "make a longer list" if isinstance(fixed, History) else "this is a view of a repairer's messages"
+    for method in set(dir(list)) - set(dir(Sequence)):
+        if not method.startswith("_") and method != "copy":
+            with pytest.raises(AttributeError, match=reason):
+                getattr(fixed, method)
+            assert not hasattr(fixed, method)
+    with pytest.raises(TypeError, match=reason):
+        fixed[0] = THANKS
+    with pytest.raises(TypeError, match=reason):
+        del fixed[0]
+    with pytest.raises(AttributeError, match="has no 'copy'"):
+        fixed.copy()
+    assert list(fixed) == [ASK]
+
+
 @pytest.mark.parametrize("index", [2, -3, 10**30])
 def test_an_index_past_the_length_is_an_error_even_where_the_log_goes_on(index: int):
     history = History([1, 2])
-    history.extend([3, 4])
+    history.continue_with([3, 4])
     with pytest.raises(IndexError, match=f"no message {index} in a history of 2"):
         history[index]
 
@@ -269,7 +282,7 @@ def test_one_message_or_a_text_is_refused_where_several_are_wanted(one: Any):
     with pytest.raises(InputError, match=f"expected a list of messages, found one {type(one).__name__}"):
         History(one)
     with pytest.raises(InputError, match=f"expected a list of messages, found one {type(one).__name__}"):
-        History([ASK]).extend(one)
+        History([ASK]).continue_with(one)
     with pytest.raises(TypeError):
         _ = History([ASK]) + one
     with pytest.raises(TypeError):
@@ -280,6 +293,6 @@ def test_a_history_is_checked_and_repaired_as_the_list_it_equals():
     call = suture.ToolCall("call_1", "search", "{}")
     broken = [ASK, Message.assistant(tool_calls=[call]), THANKS]
     history = History(broken)
-    history.append(ANSWER)
+    history.continue_with([ANSWER])
     assert suture.check(history) == suture.check(broken)
     assert list(suture.repair(history).messages) == list(suture.repair(broken).messages)

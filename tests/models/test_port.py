@@ -69,7 +69,9 @@ def test_whatever_a_model_is_sent_passes_check(
     model = make_model(wire, "http://127.0.0.1:9", profile=profile, wire=native)
     history: History[Any] = History()
     for step in ([*first, question], [*second, question]):
-        history = history.extend(step if native == "agentic" else [one for each in step for one in from_agentic(each)])
+        history = history.continue_with(
+            step if native == "agentic" else [one for each in step for one in from_agentic(each)]
+        )
         try:
             body = model.body(ModelRequest("Answer briefly \ud83d.", history))
         except suture.HistoryError:  # what no operation mends is said before anything is sent
@@ -89,7 +91,7 @@ def test_a_call_whose_arguments_were_cut_is_answered_as_malformed(wire: str, nat
     history: History[Any] = History()
     sent = ""
     for step in steps:
-        history = history.extend([step] if native == "agentic" else from_agentic(step))
+        history = history.continue_with([step] if native == "agentic" else from_agentic(step))
         sent = json.dumps(model.body(ModelRequest("", history)).messages)
     assert "Tool call fetch with id b was not run - its arguments were malformed or cut off." in sent
     assert "Tool call search with id a was canceled - another message came in" in sent

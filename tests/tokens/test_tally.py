@@ -36,7 +36,7 @@ def test_a_thousand_growing_histories_ask_about_each_message_once():
     tally = Tally("openai-chat", counter)
     history: History[Any] = History()
     for length in range(1, 1_001):
-        history = history.append(chat(str(length)))
+        history = history.continue_with([chat(str(length))])
         assert tally.total(history) == 10 * length
     assert [message["content"] for message in counter.asked] == [str(length) for length in range(1, 1_001)]
 
@@ -52,7 +52,7 @@ class Watched(History[Any]):
 
     def grown(self, *messages: Any) -> "Watched":
         made = Watched(())
-        made.log, made.length = (grown := self.extend(messages)).log, grown.length
+        made.log, made.length = (grown := self.continue_with(messages)).log, grown.length
         return made
 
     def __getitem__(self, index: Any) -> Any:
@@ -107,7 +107,7 @@ def test_what_was_counted_as_a_history_grew_is_known_when_it_is_rewritten():
     tally = Tally("openai-chat", counter)
     history = History([chat("1")])
     tally.total(history)
-    history = history.extend([chat("2"), chat("3")])
+    history = history.continue_with([chat("2"), chat("3")])
     tally.total(history)
     assert tally.total(history[1:]) == 20
     assert counter.asked == [*history]
@@ -116,8 +116,8 @@ def test_what_was_counted_as_a_history_grew_is_known_when_it_is_rewritten():
 def test_a_history_that_branched_off_is_not_taken_for_one_that_grew():
     tally = Tally("openai-chat", Recorder())
     first = History([chat("1")])
-    left = first.append(chat("2")).append(chat("3"))
-    right = first.append(chat("4"))
+    left = first.continue_with([chat("2"), chat("3")])
+    right = first.continue_with([chat("4")])
     assert [tally.total(each) for each in (first, left, right, left, first)] == [10, 30, 20, 30, 10]
 
 
@@ -126,7 +126,7 @@ def test_a_message_that_stands_there_twice_counts_twice_and_is_asked_about_once(
     tally = Tally("openai-chat", counter)
     message = chat()
     assert tally.total([message, message]) == 20
-    assert tally.total(History([message]).append(message)) == 20
+    assert tally.total(History([message, message])) == 20
     assert len(counter.asked) == 1
 
 
@@ -180,7 +180,7 @@ def test_one_message_is_counted_once_before_and_in_the_history():
 def test_an_empty_history_counts_nothing():
     tally = Tally("message", CharacterCounter())
     empty: History[Any] = History()
-    assert [tally.total(each) for each in ([], empty, empty.append(Message.user("x" * 40)))] == [0, 0, 11]
+    assert [tally.total(each) for each in ([], empty, empty.continue_with([Message.user("x" * 40)]))] == [0, 0, 11]
 
 
 def test_a_failure_changes_nothing_in_what_was_counted():
@@ -194,11 +194,11 @@ def test_a_failure_changes_nothing_in_what_was_counted():
     tally = Tally("openai-chat", counter)
     history = History([chat("1")])
     tally.total(history)
-    for messages in (history.extend([chat("2"), chat("bad")]), [chat("3"), chat("bad")]):
+    for messages in (history.continue_with([chat("2"), chat("bad")]), [chat("3"), chat("bad")]):
         with pytest.raises(ConfigError):
             tally.total(messages)
     assert tally.total(history) == 10
-    assert tally.total(history.append(chat("4"))) == 20
+    assert tally.total(history.continue_with([chat("4")])) == 20
 
 
 @pytest.mark.parametrize("counter", [CharacterCounter(), ExactCounter(), UsageCounter(ExactCounter())])
@@ -287,13 +287,13 @@ def test_a_history_that_grows_goes_by_the_latest_report():
     tally = Tally("message", UsageCounter())
     history = History([ASK])
     assert tally.total(history) == 2
-    history = history.append(replied("a"))
+    history = history.continue_with([replied("a")])
     assert tally.total(history, usage=REPORT) == 1_000
-    history = history.append(LONG)
+    history = history.continue_with([LONG])
     assert tally.total(history, usage=REPORT) == 1_101
-    history = history.append(replied("b"))
+    history = history.continue_with([replied("b")])
     assert tally.total(history, usage=TokenUsage(prompt_tokens=1_200)) == 1_200
-    assert tally.total(history.append(LONG), usage=TokenUsage(prompt_tokens=1_200)) == 1_301
+    assert tally.total(history.continue_with([LONG]), usage=TokenUsage(prompt_tokens=1_200)) == 1_301
 
 
 def test_without_a_report_everything_is_estimated():

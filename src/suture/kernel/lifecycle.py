@@ -152,12 +152,12 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     fresh, old = run.fresh_state, run.state
     if restored:  # the open calls of the last run get placeholders with their causes
         if old.phase in ("after", "tools") and len(run.history) and old.turn:
-            run.history = run.history.extend(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
+            run.history = run.history.continue_with(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
         if old.partial is not None:
-            run.history = run.history.extend(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
+            run.history = run.history.continue_with(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
     run.state = fresh
-    run.history = run.history.extend(start.messages) if restored else History(start.messages)
+    run.history = run.history.continue_with(start.messages) if restored else History(start.messages)
     run.output_message = None
     if restored:
         run.address = fresh.agent  # the run before may have been another agent's
@@ -456,9 +456,9 @@ def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:
     calls = run.wire.calls(history[-1]) if run.wire.view(history[-1]).role == "assistant" else ()
     if calls and state.turn and state.phase in ("after", "tools"):
         default = None if outcome is Outcome.INTERRUPTED else Cause.STOPPED
-        history = History(history).extend(answer_calls(run, calls, default))
+        history = History(history).continue_with(answer_calls(run, calls, default))
     if state.partial is not None:
-        history = History(history).extend(cut_short(run, state.partial, cancelled=outcome is Outcome.CANCELLED))
+        history = History(history).continue_with(cut_short(run, state.partial, cancelled=outcome is Outcome.CANCELLED))
     tail = "keep" if outcome is Outcome.INTERRUPTED else "cancel"
     return _pair(run, history, tail) if run.spec.repairs else history
 

@@ -145,7 +145,7 @@ class LocalPort:
                 run.update(partial=asked.partial)
             raise
         run.ids[id(message)] = (message, asked.message_id)
-        run.history = run.history.append(message)
+        run.history = run.history.continue_with((message,))
         if asked.usage is not None:
             state.usage = add_usage(state.usage, asked.usage)
         state.turn, state.phase, state.is_last = turn, "after", is_last
@@ -175,9 +175,8 @@ class LocalPort:
                     raise OutputError(
                         f"the answer does not fit output_type, after {state.corrections} corrections: {fault}"
                     )
-                run.history = run.history.append(
-                    run.wire.user(f"The answer does not fit: {fault}. {run.spec.output.instruction}")
-                )
+                said = f"The answer does not fit: {fault}. {run.spec.output.instruction}"
+                run.history = run.history.continue_with((run.wire.user(said),))
                 state.corrections, phase = state.corrections + 1, "model"
         state.phase = phase
         if run.journal is not None:
@@ -297,7 +296,7 @@ def as_history(old: Sequence[Any], new: Sequence[Any]) -> History[Any]:
         raise ConfigError(f"state.messages must be a sequence of messages, not {type(new).__name__}")
     length = len(old)
     if isinstance(old, History) and len(new) >= length and all(a is b for a, b in zip(old, new, strict=False)):
-        return old.extend(new[length:]) if len(new) > length else old
+        return old.continue_with(new[length:]) if len(new) > length else old
     return History(new)
 
 

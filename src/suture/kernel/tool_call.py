@@ -488,7 +488,7 @@ def answer_batch(run: Execution, calls: Sequence[Call], *, ends: bool) -> bool:
                 run.held[index].finished(state.ended[index], directly=True)
             else:
                 _send_settled(run, calls[index], index, state.ended[index], directly=True)
-    run.history = run.history.extend(messages)
+    run.history = run.history.continue_with(messages)
     if state.call_values:
         take_values(state)
     state.tool_calls += len(state.started)

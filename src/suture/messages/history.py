@@ -1,14 +1,14 @@
 """`History`: the messages of a run as a value that can be extended without a copy.
 
-Histories are views of one append-only log. Each shows its first `length` messages and never changes. Extending the
-longest one appends to the log; extending a shorter one makes a new log.
+Histories are views of one append-only log. Each shows its first `length` messages and never changes. Continuing the
+longest one appends to the log; continuing a shorter one makes a new log.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import index as integer
 from operator import is_
-from typing import Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 from msgspec import Struct
 
@@ -16,6 +16,10 @@ from suture.errors import InputError
 from suture.messages.message import M
 
 T = TypeVar("T")
+
+
+_CHANGES = frozenset(("append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"))
+"""The methods with which lists change."""
 
 
 class Log(list[M]):
@@ -37,21 +41,49 @@ class Log(list[M]):
         return Log, (list(self),)
 
 
-class History(Sequence[M]):
-    """An immutable sequence of messages; extending it makes another history without copying the messages.
+class FixedSequence(Sequence[M]):
+    """A sequence that its reader cannot change; whoever tries is told what to do instead."""
+
+    __slots__ = ()
+    advice: ClassVar[str]
+    """Why it does not change, and what to do instead."""
+
+    if not TYPE_CHECKING:  # type checkers know that there are no such methods
+
+        def __getattr__(self, name: str) -> Any:
+            reason = f"no {name} here: {self.advice}" if name in _CHANGES else f"{type(self).__name__} has no {name!r}"
+            raise AttributeError(reason, name=name, obj=self)
+
+        def __setitem__(self, *_: Any) -> None:
+            raise TypeError(self.advice)
+
+        __delitem__ = __setitem__
+
+
+class History(FixedSequence[M]):
+    """An immutable sequence of messages; `+` makes a longer one without copying the messages.
 
     It equals any list or tuple of the same messages. `log` is shared between histories: read it, if at all,
-    only up to `length`. Any thread may extend any history.
+    only up to `length`. Any thread may continue any history.
 
     >>> first = History(["ask"])
-    >>> second = first.append("answer")
+    >>> second = first + ["answer"]
     >>> first == ["ask"], second == ["ask", "answer"]
     (True, True)
     >>> second
     <History of 2 messages>
+    >>> second.append("thanks")
+    Traceback (most recent call last):
+        ...
+    AttributeError: no append here: a History does not change; make a longer list, [*history, message]; \
+in a hook, return replace(state, messages=[*state.messages, message])
     """
 
     __slots__ = ("length", "log")
+    advice = (
+        "a History does not change; make a longer list, [*history, message]; "
+        "in a hook, return replace(state, messages=[*state.messages, message])"
+    )
 
     def __init__(self, messages: Iterable[M] = ()) -> None:
         self.log: Log[M] = Log(_check_several(messages))
@@ -66,23 +98,10 @@ class History(Sequence[M]):
         """
         return messages if isinstance(messages, History) else History(messages)
 
-    def append(self, message: M) -> "History[M]":
-        """Return a history with `message` at the end.
+    def continue_with(self, messages: Iterable[M]) -> "History[M]":
+        """Return a history with `messages` at the end; this one stays as it is.
 
-        >>> History(["ask"]).append("answer")[-1]
-        'answer'
-        """
-        log, length = self.log, self.length
-        if len(log) == length:
-            log.append(message)
-            if log[length] is message:  # no other thread was faster
-                return _make_view(log, length + 1)
-        return self.extend((message,))
-
-    def extend(self, messages: Iterable[M]) -> "History[M]":
-        """Return a history with `messages` at the end.
-
-        >>> len(History(["ask"]).extend(["answer", "thanks"]))
+        >>> len(History(["ask"]).continue_with(["answer", "thanks"]))
         3
         """
         kind, log, length = messages.__class__, self.log, self.length
@@ -99,7 +118,7 @@ class History(Sequence[M]):
         """Return whether this history extends `other` or equals it: it has the same log, and is at least as long.
 
         >>> first = History(["ask"])
-        >>> first.append("answer").follows(first), History(["ask"]).follows(first)
+        >>> first.continue_with(["answer"]).follows(first), History(["ask"]).follows(first)
         (True, False)
         """
         return isinstance(other, History) and self.log is other.log and self.length >= other.length
@@ -129,10 +148,10 @@ class History(Sequence[M]):
         return islice(self.log, self.length)
 
     def __add__(self, other: Iterable[M]) -> "History[M]":
-        return self.extend(other) if _is_sequence(other) else NotImplemented
+        return self.continue_with(other) if _is_sequence(other) else NotImplemented
 
     def __radd__(self, other: Iterable[M]) -> "History[M]":
-        return History(other).extend(self) if _is_sequence(other) else NotImplemented
+        return History(other).continue_with(self) if _is_sequence(other) else NotImplemented
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, History):

@@ -198,7 +198,7 @@ class _Notes:
         raw, sent, report = self.fixed
         if not is_whole(wire, history, len(raw)):
             return None
-        sent = sent.extend(history[len(raw) :])
+        sent = sent.continue_with(history[len(raw) :])
         self.fixed = history, sent, report
         return sent, report
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from suture.errors import ConfigError, InputError
 from suture.messages import History, M
+from suture.messages.history import FixedSequence
 from suture.profiles import Profile, default_profile, get_profile
 from suture.repair.engine import Causes, Choices, Repaired, agreed, make_options, make_walks
 from suture.repair.report import Finding, Pending, Report
@@ -125,10 +126,11 @@ class Repairer(Generic[M]):
         return agreed(self._walks) if len(self._walks) > 1 else self._walks[0]
 
 
-class _Window(Sequence[M], Generic[M]):
+class _Window(FixedSequence[M], Generic[M]):
     """A read-only view of a repairer's messages."""
 
     __slots__ = ("_repairer",)
+    advice = "this is a view of a repairer's messages; give it new ones: repairer.extend([message])"
 
     def __init__(self, repairer: Repairer[M]) -> None:
         self._repairer = repairer
@@ -235,7 +237,7 @@ class Follower:
         sent = self._sent
         if sent.length > len(messages) or not all(map(is_, sent, messages)):
             sent = History()
-        self._sent = sent.extend(messages[sent.length :])
+        self._sent = sent.continue_with(messages[sent.length :])
         return self._sent
 
 

@@ -193,7 +193,8 @@ def test_a_hook_cannot_change_the_state_in_place():
             state.messages = []
         with pytest.raises(TypeError):
             state.messages[0] = MESSAGE.user("changed")
-        state.messages.append(MESSAGE.user("added"))
+        with pytest.raises(AttributeError, match=r"return replace\(state, messages=\[\*state.messages, message\]\)"):
+            state.messages.append(MESSAGE.user("added"))
 
     _, result, _ = two_turns(MESSAGE, hook(HOOKS[0], write))
     assert result.messages == whole(MESSAGE)
@@ -330,7 +331,7 @@ def test_an_empty_history_after_a_turn_is_an_error():
         ("after_model_rewrite_state", []),
         ("after_model_rewrite_state", [None, Message.assistant("done")]),
         ("after_model_rewrite_state", [Message.user("go"), AgenticMessage.assistant("done")]),
-        ("after_model_rewrite_state", History[Any]().append(3)),
+        ("after_model_rewrite_state", History[Any]([3])),
     ],
 )
 def test_a_hook_that_leaves_no_messages_of_the_wire_fails_and_changes_nothing(name: str, left: Any):
@@ -350,7 +351,7 @@ def test_a_hook_that_leaves_no_messages_of_the_wire_fails_and_changes_nothing(na
 
 
 def test_a_hook_that_adds_what_is_no_message_fails_and_the_history_before_it_stays():
-    wrong = hook("after_model_rewrite_state", lambda state, _: replace(state, messages=state.messages.append(3)))
+    wrong = hook("after_model_rewrite_state", lambda state, _: replace(state, messages=[*state.messages, 3]))
     with pytest.raises(InputError, match="message 2: expected a Message, found int") as caught:
         ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[wrong]).run_sync("go")
     assert caught.value.result.messages == [Message.user("go"), Message.assistant("done")]

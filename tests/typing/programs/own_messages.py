@@ -68,7 +68,7 @@ def main() -> None:
     meta = messages[-1].response_meta
     if meta is not None and meta.usage is not None:
         assert_type(meta.usage.total_tokens, int)
-    history = History(messages).append(louder)
+    history = History(messages).continue_with([louder])
     assert_type(history, History[Message])
     assert_type(history[-1], Message)
     assert_type(history[:2], list[Message])
