@@ -1,6 +1,7 @@
 """Text about values: quoted, shortened, counted. Every room needs this, so it is written once."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 _UNSEEN = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
@@ -8,6 +9,8 @@ _FLOWING = "[^\n\t\u00a0\u2000-\u200a\u200c\u200d\u202f\u3000]+"
 """Matches each character but those that are harmless in a terminal though not printable: spaces, letter joiners."""
 
 _SURROGATE = "[\ud800-\udfff]"
+_SHORTEST_SECRET = 8
+_LONG_SECRET = 16
 
 
 def shorten(text: str, limit: int) -> str:
@@ -26,6 +29,27 @@ def quote(value: Any, limit: int = 64) -> str:
     "'xxxxxx…"
     """
     return shorten(repr(value), limit)
+
+
+def mask(text: str, secrets: Iterable[str]) -> str:
+    """Return `text` with `***` for each secret, even for one of which only the beginning is left.
+
+    A secret under 8 characters may be an ordinary word, so it stays. One under 16 is masked where it is a whole word;
+    a longer one anywhere, because nothing but itself looks like it.
+
+    >>> mask("x: the key ollama-1 is refused, and so is ollama-12", ["x", "ollama-1"])
+    'x: the key *** is refused, and so is ollama-12'
+    """
+    for secret in sorted(set(secrets), key=len, reverse=True):
+        for length in range(len(secret), _SHORTEST_SECRET - 1, -1):
+            beginning = secret[:length]
+            if beginning not in text:
+                continue
+            if len(secret) < _LONG_SECRET:
+                text = re.sub(rf"(?<!\w){re.escape(beginning)}(?!\w)", "***", text)
+            else:
+                text = text.replace(beginning, "***")
+    return text
 
 
 def visible(text: str) -> str:

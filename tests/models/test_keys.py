@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from suture import ChatModelAgent
-from suture.errors import SutureError
+from suture.errors import ModelAuthError, ModelError, SutureError
 from suture.kernel import ModelRetryConfig
 from suture.models import ModelRequest
+from suture.models.http import scrubbed
 from suture.stores import SQLiteStore
 from tests.models.loopback import Answer, Asked, loopback
 from tests.models.providers import HELLO, WIRES, error_body, frame, make_model, refusal, stream_headers
@@ -248,3 +249,67 @@ def test_a_server_of_ones_own_is_sent_nothing_else_that_is_for_the_provider(wire
 
     [asked] = asyncio.run(run())
     assert not leaks(repr(asked))
+
+
+OWN = {
+    "openai-chat": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+}
+
+
+async def refused_key(model: Callable[[str], Any], wire: str, status: int = 401) -> str:
+    async with loopback([refusal(wire, status, "No such key.")]) as server:
+        with pytest.raises(ModelAuthError) as caught:
+            [item async for item in model(server.url).stream(HELLO)]
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("wire", OWN)
+def test_a_refusal_names_the_key_that_the_environment_holds_but_that_was_not_sent(
+    wire: str, status: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(OWN[wire], KEY)
+    said = asyncio.run(refused_key(lambda url: make_model(wire, url), wire, status))
+    assert f"{OWN[wire]} is set, but base_url= is sent no key unless you pass it" in said
+    assert f"api_key=os.environ['{OWN[wire]}']" in said
+    assert not leaks(said)
+    given = asyncio.run(refused_key(lambda url: make_model(wire, url, api_key="another one"), wire, status))
+    assert "check api_key= (" in given
+    monkeypatch.delenv(OWN[wire])
+    assert "check api_key= (" in asyncio.run(refused_key(lambda url: make_model(wire, url), wire, status))
+
+
+def test_a_refusal_names_the_variable_that_a_named_model_read(monkeypatch: pytest.MonkeyPatch):
+    from suture.models import get_model
+
+    monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+
+    def model(url: str) -> Any:
+        named: Any = get_model("openrouter:m")
+        named.base_url = f"{url}/v1"
+        return named
+
+    said = asyncio.run(refused_key(model, "openai-chat"))
+    assert "check OPENROUTER_API_KEY (" in said
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "bedrock"])
+@pytest.mark.parametrize("key", ["x", "ollama", "sk-1234", "none-needed"])
+def test_a_key_that_may_be_a_word_leaves_the_words_of_an_error_alone(wire: str, key: str):
+    words = "context exceeded: max tokens; ollama pull m; sk-1234; none-needed"
+
+    async def run() -> str:
+        async with loopback([refusal(wire, 404, words)]) as server:
+            with pytest.raises(SutureError) as caught:
+                [item async for item in make_model(wire, server.url, api_key=key).stream(HELLO)]
+            return str(caught.value)
+
+    assert words in asyncio.run(run())
+
+
+def test_a_short_key_is_masked_as_a_word_and_a_long_one_anywhere():
+    said = scrubbed(ModelError(f"key pier-2026, not pier-20267; {KEY}x n{KEY[:20]}"), ["pier-2026", KEY])
+    assert str(said) == "key ***, not pier-20267; ***x n***"

@@ -25,7 +25,7 @@ from msgspec import Meta, Struct
 
 from suture._aio import run_to_the_end
 from suture._extras import import_extra
-from suture._text import shorten
+from suture._text import mask, shorten
 from suture.errors import ConfigError, SutureError
 from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, ToolArgument, ToolResult, VideoPart
 from suture.tools import Tool, tool
@@ -172,8 +172,7 @@ class MCPServer:
         settings = _check(url=url, headers=headers, **choices)
         parts, sent = urlsplit(url), settings.headers or {}
         # The values of headers, and the key alone of one such as "Bearer KEY".
-        said = {text for value in sent.values() for text in (value.strip(), value.strip().rpartition(" ")[2])}
-        secrets = sorted([text for text in said if len(text) >= 8], key=len, reverse=True)  # a shorter one is a setting
+        secrets = [text for value in sent.values() for text in (value.strip(), value.strip().rpartition(" ")[2])]
         label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         return cls(label, settings, partial(_open_http, url, sent), secrets)
 
@@ -468,10 +467,7 @@ class _Link:
 
     def _clip(self, error: object) -> str:
         """Return a server's text, shortened and without our secrets, since it may repeat the headers of a request."""
-        text = str(error) or type(error).__name__
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return shorten(text, _LONGEST)
+        return shorten(mask(str(error) or type(error).__name__, self._secrets), _LONGEST)
 
     async def _error(self, what: str, why: str, more: str) -> MCPServerError:
         """Return an error that says why a connection ended, and what the server wrote at the end."""

@@ -79,7 +79,9 @@ def get_model(name: str) -> Model[Message]:
         key = environ.get(variable) if variable else None
         if variable and not key:
             raise ConfigError(f"{name} has no key: set {variable}")
-        return __getattr__("OpenAIChatModel")(model, base_url=address, api_key=key, profile=profile)
+        made = __getattr__("OpenAIChatModel")(model, base_url=address, api_key=key, profile=profile)
+        made.key_variable = variable
+        return made
     if not model or not provider or provider in PROVIDERS:
         raise ConfigError(f"a model is named as provider:model, such as openai:gpt-5-mini; got {name!r}")
     return _import_model(provider, model)

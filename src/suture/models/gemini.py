@@ -35,6 +35,7 @@ class GeminiModel(ProviderModel[NativeM]):
 
     codec_name: ClassVar[str] = "gemini"
     key_from: ClassVar[str] = "GEMINI_API_KEY, or api_key="
+    key_names: ClassVar[tuple[str, ...]] = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     key_paths: ClassVar[tuple[str, ...]] = ("_api_client.api_key",)
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:

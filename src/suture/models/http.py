@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+from suture._text import mask
 from suture.codecs.replies import TOO_LONG, failure_kind
 from suture.errors import (
     ContextLengthError,
@@ -42,8 +43,6 @@ _UNPAID = (
 )
 """Errors that waiting does not cure, because somebody has to pay."""
 _LONGEST = 500
-_SHORTEST = 8
-"""The shortest beginning of a secret that is masked; shorter ones give nothing away."""
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid")
 _KINDS: Mapping[int, type[ModelError]] = {
     401: ModelAuthError,
@@ -159,21 +158,12 @@ def scrubbed(error: SutureError, secrets: Iterable[str]) -> SutureError:
     >>> str(scrubbed(ModelError("bad key sk-123456"), ["sk-123456"]))
     'bad key ***'
     """
-    known = sorted(filter(None, secrets), key=len, reverse=True)
-    error.args = tuple([_mask(told, known) if isinstance(told, str) else told for told in error.args])
+    known = list(secrets)
+    error.args = tuple([mask(told, known) if isinstance(told, str) else told for told in error.args])
     for name in ("reason", "code", "request_id"):
         if isinstance(said := getattr(error, name, None), str):
-            setattr(error, name, _mask(said, known))
+            setattr(error, name, mask(said, known))
     return error
-
-
-def _mask(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` with secrets masked, even one of which only the beginning is left."""
-    for secret in secrets:
-        for length in range(len(secret), min(_SHORTEST, len(secret)) - 1, -1):
-            if secret[:length] in text:
-                text = text.replace(secret[:length], "***")
-    return text
 
 
 def read_refusal(body: Any) -> tuple[str, str]:

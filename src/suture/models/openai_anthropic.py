@@ -31,6 +31,7 @@ class SDKModel(ProviderModel[NativeM]):
     """A model over one of the two packages, `openai` unless it says otherwise."""
 
     key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
+    key_names: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
     key_paths: ClassVar[tuple[str, ...]] = ("api_key", "auth_token", "_azure_ad_token")
     requirement: ClassVar[str] = "openai>=3"
     """The requirement for pip."""
@@ -201,6 +202,7 @@ class AnthropicModel(SDKModel[NativeM]):
     codec_name: ClassVar[str] = "anthropic"
     closes_schema: ClassVar[bool] = True  # 400: 'additionalProperties must be explicitly set to false' (ax#458)
     key_from: ClassVar[str] = "ANTHROPIC_API_KEY, or api_key="
+    key_names: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     requirement: ClassVar[str] = "anthropic>=2"
     brand: ClassVar[str] = "Anthropic"
     path: ClassVar[str] = "/v1/messages"

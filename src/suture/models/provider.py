@@ -13,6 +13,7 @@ from functools import reduce
 from itertools import compress, count, takewhile
 from math import inf
 from operator import is_not
+from os import environ
 from time import monotonic
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, Unpack, cast
 
@@ -200,6 +201,8 @@ class ProviderModel(ABC, Generic[NativeM]):
     codec_name: ClassVar[str]
     key_from: ClassVar[str]
     """Where the key comes from, for the error if it is refused."""
+    key_names: ClassVar[tuple[str, ...]] = ()
+    """The variables of the environment that hold the provider's own key."""
     closes_schema: ClassVar[bool] = False
     """Whether objects in an answer schema must forbid additional fields."""
     key_paths: ClassVar[tuple[str, ...]] = ()
@@ -233,8 +236,10 @@ class ProviderModel(ABC, Generic[NativeM]):
         if self.base_url is not None and not str(self.base_url).startswith(("http://", "https://")):
             raise ConfigError(f"base_url begins with http:// or https://; got {self.base_url!r}")
         self.api_key = settings.get("api_key")
+        self.key_variable = ""
+        """The variable of the environment that `api_key` was read from, if known."""
         self.given_client: Any = settings.get("client")
-        self._secrets = {self.api_key} if self.api_key else set[str]()
+        self._secrets = {self.api_key} - {NO_KEY} if self.api_key else set[str]()
         if self.given_client is not None and (self.base_url is not None or self.api_key is not None):
             raise ConfigError("a client that is passed in has its own key and address; give one or the other")
 
@@ -250,8 +255,12 @@ class ProviderModel(ABC, Generic[NativeM]):
 
     @property
     def key_hint(self) -> str:
-        """Where a refused key came from; a user's own server never gets one from the environment."""
-        return self.key_from if self.base_url is None else "api_key="
+        """Where a refused key came from; a user's own server never gets the provider's from the environment."""
+        if self.base_url is None or self.key_variable:
+            return self.key_variable or self.key_from
+        present = next((name for name in self.key_names if environ.get(name)), "") if self.api_key is None else ""
+        unsent = f"api_key=: {present} is set, but base_url= is sent no key unless you pass it, as "
+        return f"{unsent}api_key=os.environ[{present!r}]" if present else "api_key="
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r})"
@@ -317,7 +326,7 @@ class ProviderModel(ABC, Generic[NativeM]):
     def keys_of(self, client: Any) -> list[str]:
         """Return the secrets of a client, which must never appear in an error."""
         held = [reduce(lambda holder, name: getattr(holder, name, None), p.split("."), client) for p in self.key_paths]
-        return [key for key in held if isinstance(key, str) and key]
+        return [key for key in held if isinstance(key, str) and key not in ("", NO_KEY)]
 
     def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
         """Return the codec and the options of a request, including this model's own defaults."""
