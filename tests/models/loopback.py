@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,7 +28,9 @@ class Answer:
     """One response: its pieces are sent one by one.
 
     `then` says what becomes of the connection behind the last piece: the body is ended as it should be ("end"), the
-    connection is cut ("cut"), nothing more comes ("hang"), or the last piece comes again and again ("endless").
+    connection is cut ("cut") or reset ("reset"), nothing more comes ("hang"), or the last piece comes again and again
+    ("endless"). After a body that ended well, the connection may close ("leave") or break ("break") when the next
+    request comes on it.
     `after`, if given, is awaited before each piece but the first. With a `head` of its own the response is sent as raw
     bytes: that head, then the pieces, and "end" closes the connection.
     """
@@ -77,7 +81,12 @@ class Loopback:
                 asked = await _read(reader)
                 if asked is None:
                     break
-                if not await self._say(self.answer(asked), reader, writer):
+                answer = self.answer(asked)
+                if not await self._say(answer, reader, writer):
+                    break
+                if answer.then in {"leave", "break"}:
+                    await reader.read(1)
+                    _cut(writer, resets=answer.then == "break")
                     break
         self.serving.discard(task)
         with suppress(ConnectionError):
@@ -111,9 +120,8 @@ class Loopback:
                 if not await reader.read(1):
                     self.left.set()
                 return False
-            if answer.then == "cut":
-                writer.transport.abort()
-                return False
+            if answer.then in {"cut", "reset"}:
+                return _cut(writer, resets=answer.then == "reset")
             if raw:
                 return False
             writer.write(b"0\r\n\r\n")
@@ -122,6 +130,15 @@ class Loopback:
             self.left.set()
             raise
         return True
+
+
+def _cut(writer: asyncio.StreamWriter, *, resets: bool) -> bool:
+    """Close the connection, with a reset if asked for; it cannot be used again."""
+    if resets:
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    writer.transport.abort()
+    return False
 
 
 def _head(answer: Answer) -> bytes:

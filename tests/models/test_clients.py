@@ -11,10 +11,10 @@ from weakref import ReferenceType, ref
 import pytest
 
 from suture import ChatModelAgent, Message, ToolCall
-from suture.errors import ConfigError
+from suture.errors import ConfigError, ModelError, StreamCutError
 from suture.models import GeminiModel, ModelRequest
 from suture.models.http import held_by_loop
-from tests.models.loopback import Asked, Loopback, loopback
+from tests.models.loopback import Answer, Asked, Loopback, loopback
 from tests.models.providers import HELLO, KINDS, WIRES, address, make_model, streamed, text_reply, whole
 
 pytestmark = pytest.mark.usefixtures("surroundings")
@@ -39,6 +39,42 @@ def test_a_model_works_in_one_loop_after_another_and_keeps_its_connection_in_eac
     assert texts + again == ["The sea is calm."] * 4
     assert len(first.requests) == len(second.requests) == 2
     assert (first.connections, second.connections) == (1, 1)
+
+
+@pytest.mark.parametrize("then", ["leave", "break"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_request_on_a_connection_that_the_server_is_closing_goes_out_on_another(wire: str, then: str):
+    async def run() -> tuple[list[str], Loopback]:
+        async with loopback([streamed(wire, text_reply(), then=then)]) as server:
+            model = make_model(wire, server.url)
+            return [await text_of(model) for _ in range(3)], server
+
+    texts, server = asyncio.run(run())
+    assert texts == ["The sea is calm."] * 3
+    assert (len(server.requests), server.connections) == (3, 3)
+
+
+BROKEN = Answer([b'{"a": '], headers={"content-type": "application/json"}, then="reset")
+
+
+@pytest.mark.parametrize(
+    ("before", "last"),
+    [(0, Answer(head=b"")), (1, Answer(head=b"garbage\r\n\r\n")), (1, BROKEN)],
+    ids=["a new connection closes", "a kept one brings garbage", "a kept one breaks in the reply"],
+)
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_request_that_the_server_has_read_is_not_sent_again(wire: str, before: int, last: Answer):
+    async def run() -> Loopback:
+        async with loopback([*[whole(wire, text_reply())] * before, last]) as server:
+            model = make_model(wire, server.url, streaming=False)
+            for _ in range(before):
+                assert await text_of(model) == "The sea is calm."
+            with pytest.raises((ModelError, StreamCutError)):
+                await text_of(model)
+            return server
+
+    server = asyncio.run(run())
+    assert (len(server.requests), server.connections) == (before + 1, 1)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -208,14 +208,26 @@ def watch(client: Any) -> Any:
 
 def _watch_connections(kind: Any) -> Any:
     class Watched(kind):
+        _ask: Callable[[], Any]
+        _is_kept = False
+
         def request(self, *given: Any, **named: Any) -> Any:
             _connections.get([]).append(self)
             above: Any = super()
-            return above.request(*given, **named)
+            self._ask = partial(above.request, *given, **named)
+            return self._ask()
 
         def getresponse(self) -> Any:
             above: Any = super()
-            response: Any = above.getresponse()
+            try:
+                response: Any = above.getresponse()
+            except ConnectionError:
+                if not self._is_kept or self._tunnel_host is not None:  # closing would forget the tunnel
+                    raise
+                self.close()  # the server was closing it when the request came, and did not read that
+                self._ask()
+                response = above.getresponse()
+            self._is_kept = True
             response.stream = partial(_bound_stream, response.stream, is_error=response.status >= 300)
             response.get_redirect_location = lambda: None
             return response

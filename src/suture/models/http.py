@@ -8,11 +8,12 @@ redirect takes a key elsewhere, no body is endless, and no secret gets into an e
 import asyncio
 import json
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import partial
 from math import isfinite
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -61,6 +62,8 @@ _GZIP = ("gzip", "x-gzip", "deflate")
 _ANY_GZIP = zlib.MAX_WBITS + 32
 _CONNECTIONS = {"max_connections": 1000, "max_keepalive_connections": 100}
 _ATTRIBUTE = "_suture_http"
+_CLOSED = "disconnected without sending a response"
+"""What httpx2 says of a connection that closed before an answer; other violations of the protocol are answers."""
 
 
 # Refusals and failures
@@ -260,6 +263,10 @@ async def _close_at_the_end(client: Any) -> AsyncGenerator[None]:
 def _make_client() -> Any:
     from httpx2 import AsyncByteStream, AsyncClient, Limits  # noqa: PLC0415 - comes with the SDKs
 
+    class Client(AsyncClient):
+        async def send(self, request: Any, **options: Any) -> Any:
+            return await _send(partial(super().send, **options), request)
+
     class Bounded(AsyncByteStream):
         """A body with a limit: an error is cut, a reply that is too long is refused."""
 
@@ -284,9 +291,33 @@ def _make_client() -> Any:
         if noted is not None:
             noted.append(response)
 
-    return AsyncClient(
+    return Client(
         follow_redirects=False,
         limits=Limits(**_CONNECTIONS),
         headers={"accept-encoding": "gzip"},
         event_hooks={"response": [bound]},
     )
+
+
+async def _send(send: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
+    """Send `request`, again if it went out on a kept connection that the server was closing.
+
+    Any server may close an idle connection, and llama.cpp's closes each behind a stream without saying so. If the next
+    request meets the close, it was not read. Each time a connection leaves the pool, so at last there is a new one.
+    """
+    from httpx2 import ReadError, RemoteProtocolError  # noqa: PLC0415 - comes with the SDKs
+
+    while True:
+        seen: list[str] = []
+
+        async def note(event: str, _: Any, seen: list[str] = seen) -> None:
+            seen.append(event)
+
+        request.extensions["trace"] = note
+        try:
+            return await send(request)
+        except (ReadError, RemoteProtocolError) as error:
+            is_new = any(".connect_" in event for event in seen)
+            has_answer = any(event.endswith("receive_response_headers.complete") for event in seen)
+            if is_new or has_answer or (isinstance(error, RemoteProtocolError) and _CLOSED not in str(error)):
+                raise

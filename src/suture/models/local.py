@@ -115,7 +115,7 @@ class LocalModel(OpenAIChatModel[NativeM]):
                 yield event
 
     def make_client(self, http: Any) -> Any:
-        """Return a client with a connection for each request, because the server closes idle ones without notice."""
+        """Return a client with a connection for each request: the server closes each after a stream, unannounced."""
         return super().make_client(http).with_options(default_headers={"Connection": "close"})
 
     async def _choose(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
