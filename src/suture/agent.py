@@ -27,6 +27,7 @@ from suture.messages import ToolInfo
 from suture.models import get_model
 from suture.profiles import get_profile
 from suture.tools import AnyTool, Tool, ToolArgumentsError, as_tools
+from suture.tools.results import read_result
 from suture.wires import get_chat_wire
 
 if TYPE_CHECKING:
@@ -350,7 +351,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         if not purpose:
             raise ConfigError(f"agent {self.name!r} needs a description to be a tool: other models choose by it")
 
-        async def call(arguments: str, **_: Any) -> str:
+        async def call(arguments: str, **_: Any) -> Any:
             spec = self.spec
             text: Any = arguments
             if input_schema is None:
@@ -360,8 +361,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
                     raise ToolArgumentsError(f"the arguments must be a JSON object: {error}") from None
                 if not isinstance(text, str):
                     raise ToolArgumentsError("arguments.request: expected a text that says what to do")
-            output = await run_nested(spec, [spec.wire.user(text)], forwards_events=forward_events)
-            return output if isinstance(output, str) else msgspec.json.encode(output).decode()
+            return read_result(await run_nested(spec, [spec.wire.user(text)], forwards_events=forward_events))
 
         info = ToolInfo(name or self.name, purpose, input_schema or _REQUEST)
         made: Tool[..., Any] = Tool(info=info, kind="invokable", endpoint=call, idempotent=True)

@@ -6,7 +6,7 @@ and a small queue; the bridge joins the whole for that wrapper, so memory is not
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from inspect import iscoroutinefunction
 from types import FunctionType
@@ -25,6 +25,7 @@ from suture.kernel.state import Frame, current_frame, get_frame
 from suture.kernel.tool_call import CalledTool, check_names, refuse_call
 from suture.messages import TextPart, ToolArgument, ToolContext, ToolResult
 from suture.tools import ToolArgumentsError
+from suture.tools.results import read_parts
 
 _ROOM = 32
 """How many pieces a bridge may hold; with fewer, each piece costs three times as much."""
@@ -107,7 +108,7 @@ class SpecificLayer:
         if bridged:
             endpoint: Any = inside.stream if self.streams else inside.invoke
         else:
-            endpoint = _owned(self.inner.endpoint, "tool", streams=self.streams)
+            endpoint = _owned(inside.stream_tool if self.streams else inside.run_tool, "tool", streams=self.streams)
         for hook in reversed(self.hooks):
             endpoint = await self._wrap(hook, endpoint)
         argument = ToolArgument(call.arguments) if self.enhanced else call.arguments
@@ -115,13 +116,13 @@ class SpecificLayer:
             if not self.streams:
                 return inside.put_back(await endpoint(argument, **call.options))
             sink = call.sink or requests.Collector()
-            whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=bridged)
+            whole, passed = await _pump(endpoint(argument, **call.options), sink, joins=bridged, rest=inside.rest)
             changed = inside.result if inside.is_void else None
             if changed is not None and passed != inside.whole:  # a hook has changed void pieces: run the hooks again
                 inside.answer, frame = changed, get_frame()
                 for hook in self.hooks:  # their interrupts were answered
                     frame.counts.pop(f"{frame.place}/{hook.owner}", None)
-                return (await _pump(endpoint(argument, **call.options), sink, joins=False))[0]
+                return (await _pump(endpoint(argument, **call.options), sink, joins=False, rest=inside.rest))[0]
         except (ToolArgumentsError, Rejected) as error:
             return requests.error_result(str(error))
         return whole if changed is None else changed
@@ -141,8 +142,10 @@ class SpecificLayer:
         return inner if wrapped is None else _owned(wrapped, hook.owner, streams=self.streams)
 
 
-async def _pump(stream: Any, sink: Any, *, joins: bool) -> tuple[ToolResult, ToolResult | None]:
-    """Put a hook's stream into a sink; return the sink's whole, and (`joins`) the hook's own pieces, joined."""
+async def _pump(
+    stream: Any, sink: Any, *, joins: bool, rest: Sequence[ToolResult] = ()
+) -> tuple[ToolResult, ToolResult | None]:
+    """Put a hook's stream and the `rest` into a sink; return its whole, and (`joins`) the hook's own pieces, joined."""
     given = requests.Collector()
     await sink.open()
     async with closing(stream) as pieces:
@@ -151,6 +154,8 @@ async def _pump(stream: Any, sink: Any, *, joins: bool) -> tuple[ToolResult, Too
             if joins:
                 await given.write(result)
             await sink.write(result)
+    for piece in rest:
+        await sink.write(piece)
     return await sink.close(), await given.close() if joins else None
 
 
@@ -202,10 +207,12 @@ async def _own_stream(stream: Any, owner: str) -> AsyncIterator[Any]:
 class _Inside:
     """The `proceed` of a hook with a general wrapper inside it, as an endpoint of the hook's kind."""
 
-    def __init__(self, proceed: requests.CallTool, call: requests.ToolCallRequest, *, enhanced: bool) -> None:
+    def __init__(self, proceed: Any, call: requests.ToolCallRequest, *, enhanced: bool) -> None:
         self.proceed, self.call, self.enhanced = proceed, call, enhanced
         self.result: ToolResult | None = None
         self.whole: ToolResult | None = None
+        self.rest: list[ToolResult] = []
+        """What a plain tool streamed besides text; the hook gets the text."""
         self.answer: ToolResult | None = None
         """What a wrapper inside returned instead of the pieces; the hook gets it if it runs again."""
         self.is_void = False
@@ -219,8 +226,32 @@ class _Inside:
 
     async def invoke(self, argument: Any, /, **options: Any) -> Any:
         """Run the inside of the ring; return its text for a plain tool."""
-        self.result = await self.proceed(self._call(argument, options))
+        self.result = result = await self.proceed(self._call(argument, options))
+        return result if self.enhanced else result.text
+
+    async def run_tool(self, argument: Any, /, **options: Any) -> Any:
+        """Run the tool; return its text if it is plain, whatever it gave."""
+        value = await self.proceed.endpoint(argument, **options)
+        self.result = None if value.__class__ is str else read_parts(value)
+        if self.result is None:
+            return requests.text_result(value) if self.enhanced else value
         return self.result if self.enhanced else self.result.text
+
+    async def stream_tool(self, argument: Any, /, **options: Any) -> AsyncIterator[Any]:
+        """Yield the pieces of the tool; of a plain one their texts, and keep the rest of them."""
+        self.rest.clear()
+        async with closing(self.proceed.endpoint(argument, **options)) as pieces:
+            async for piece in pieces:
+                yield piece if piece.__class__ is str and not self.enhanced else self._piece(read_parts(piece))
+
+    def _piece(self, result: ToolResult) -> str | ToolResult:
+        """Return a piece as the hook gets it: of a plain tool its text, and what else it has goes to the rest."""
+        if self.enhanced:
+            return result
+        rest = replace(result, parts=tuple(part for part in result.parts if not isinstance(part, TextPart)))
+        if rest != ToolResult():
+            self.rest.append(rest)
+        return result.text
 
     def put_back(self, value: Any) -> ToolResult:
         """Return the output of a hook's endpoint as a result; if it is a text, the rest of the inner result is kept."""
@@ -229,21 +260,25 @@ class _Inside:
             return value
         if result is None:
             return requests.text_result(value)
-        return result if value == result.text else replace(result, parts=(TextPart(value),))
+        if value == result.text:
+            return result
+        return replace(result, parts=(TextPart(value), *[part for part in result.parts if type(part) is not TextPart]))
 
     async def stream(self, argument: Any, /, **options: Any) -> AsyncIterator[Any]:
         """Yield the pieces that the inside of the ring pushes while it runs in its own task."""
         if self.answer is not None:
-            yield self.answer if self.enhanced else self.answer.text
+            self.rest.clear()
+            yield self._piece(self.answer)
             return
+        self.rest.clear()
         sink = _Bridge()
         async with closing(sink.pull(self.proceed(replace(self._call(argument, options), sink=sink)))) as pieces:
             async for piece in pieces:
-                yield piece if self.enhanced else piece.text
+                yield self._piece(piece)
         self.result, self.whole = sink.result, sink.whole
         self.is_void = sink.is_open and (sink.is_void or self.result is not self.whole)
         if not sink.is_open and self.result is not None:
-            yield self.result if self.enhanced else self.result.text
+            yield self._piece(self.result)
 
 
 class _Bridge(requests.Collector, kw_only=True, eq=False):

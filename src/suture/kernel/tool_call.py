@@ -16,7 +16,7 @@ from suture.kernel.state import Execution, Frame, describe_error, get_frame, is_
 from suture.messages import TextPart, ToolArgument, ToolResult
 from suture.repair import Cause, placeholder_text
 from suture.tools import Tool, ToolArgumentsError
-from suture.tools.execution import clean_result
+from suture.tools.results import clean_result, read_parts
 from suture.wires import Call, Piece
 
 STREAMING = frozenset(("streamable", "enhanced_streamable"))
@@ -76,12 +76,14 @@ class CalledTool:
             if not self.streams:
                 value = await self.endpoint(argument, **call.options)
                 frame.unstoppable = True
-                return ToolResult((TextPart(value),)) if value.__class__ is str else value
+                if value.__class__ is str:
+                    return ToolResult((TextPart(value),))
+                return value if value.__class__ is ToolResult else read_parts(value)
             sink = call.sink or Collector()
             await sink.open()
             async with closing(self.endpoint(argument, **call.options)) as stream:
                 async for piece in stream:
-                    await sink.write(text_result(piece) if piece.__class__ is str else piece)
+                    await sink.write(text_result(piece) if piece.__class__ is str else read_parts(piece))
             frame.unstoppable = True
             return await sink.close()
         except (ToolArgumentsError, Rejected) as error:
@@ -124,7 +126,7 @@ async def _guard(tool: Tool[..., Any], frame: Frame, argument: Any, options: Map
         async with closing(_attempts(tool, frame, argument, options)) as stream:
             async for piece in stream:
                 if callbacks:  # only callbacks need the whole
-                    pieces.append(text_result(piece) if isinstance(piece, str) else piece)
+                    pieces.append(text_result(piece) if isinstance(piece, str) else read_parts(piece))
                 yield piece
     except Exception as error:
         await notify(callbacks, "on_error", about, error)

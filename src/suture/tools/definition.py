@@ -58,10 +58,10 @@ class Tool(Struct, typing.Generic[P, R_co], frozen=True, eq=False, weakref=True)
     - `enhanced_invokable`: `async (argument: ToolArgument, **options) -> ToolResult`
     - `enhanced_streamable`: `(argument: ToolArgument, **options) -> AsyncIterator[ToolResult]`
 
-    The option `context`, a `RunContext`, is reserved. A stream raises for wrong arguments when its first piece is
-    read; `validate` says beforehand what is wrong, or returns an empty text. `retry` counts the attempts after the
-    first. A tool that is `in_thread` cannot be stopped. A tool from a method in a class body has `attach` and no object
-    yet: use the attribute of an instance.
+    A plain endpoint may give a `ToolResult` where a text says less. The option `context`, a `RunContext`, is
+    reserved. A stream raises for wrong arguments when its first piece is read; `validate` says beforehand what is
+    wrong, or returns an empty text. `retry` counts the attempts after the first. A tool that is `in_thread` cannot be
+    stopped. A tool from a method in a class body has `attach` and no object yet: use the attribute of an instance.
 
     >>> from suture.tools import tool
     >>> @tool
@@ -153,8 +153,7 @@ def tool(function: Any = None, /, **choices: Unpack[_Choices]) -> Any:
     What the model fills in comes from the signature: names, types and defaults. The docstring describes the tool,
     and its `Args:` the parameters. A parameter annotated `RunContext[...]` or `ToolContext` is filled in by the run
     and never shown. A function may be sync (it then runs in a thread), async, a generator or an async generator.
-    It may return text or anything that JSON can carry; if it is annotated to return a `ToolResult` or parts, it
-    may return those.
+    It may return anything: text as it is, parts, other values as JSON or else as their `str`.
 
     Args:
         function: A function, a method, a callable object, or an object with `info` and one of the methods
@@ -215,7 +214,7 @@ def _make(
         def bind(argument: Any, options: dict[str, Any]) -> Callable[[], Any]:
             return partial(run, argument, **options) if takes_options else partial(run, argument)
 
-        endpoint = make_endpoint(_METHODS[method], bind, threaded=threaded, tool=info.name)
+        endpoint = make_endpoint(_METHODS[method], bind, threaded=threaded)
         new = Tool(info, _METHODS[method], endpoint, in_thread=threaded, validate=validate, function=run)
     elif callable(source) and not isinstance(source, type):
         new = _from_function(source, name, schema, kind, thread=thread)
@@ -260,7 +259,7 @@ def _from_function(
 
     def attach(function: Callable[..., Any]) -> Callable[..., Any]:
         bind = bind_function(function, signature, reader.read, name)
-        return make_endpoint(kind, bind, threaded=threaded, tool=name)
+        return make_endpoint(kind, bind, threaded=threaded)
 
     return Tool(
         ToolInfo(name, text.description, reader.schema),

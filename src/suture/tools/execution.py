@@ -1,18 +1,16 @@
-"""Running a tool: its context, and the four endpoints that bind arguments, call the function and make a result."""
+"""Running a tool: its context, and the four endpoints that bind arguments and call the function."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, MutableMapping
+from asyncio import Future
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
 from contextlib import AsyncExitStack
 from functools import partial
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, cast, get_args
-
-import msgspec
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, cast
 
 from suture._aio import Worker, closing, run_in_thread, settle
-from suture._text import replace_surrogates
 from suture.errors import SutureError
-from suture.messages import Part, TextPart, TokenUsage, ToolResult
+from suture.messages import TokenUsage
+from suture.tools.results import can, is_iterator, join_pieces, read_parts, read_result
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -33,7 +31,6 @@ Call: TypeAlias = Callable[[], Any]
 Bind: TypeAlias = Callable[[Any, dict[str, Any]], Call]
 """Returns the call for an endpoint's argument and options, or raises `ToolArgumentsError`."""
 
-_PARTS: tuple[type, ...] = get_args(Part)
 _END = object()
 
 
@@ -117,30 +114,56 @@ class ToolArgumentsError(SutureError, ValueError):
         return self.reason
 
 
-def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool, tool: str) -> Callable[..., Any]:
+def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool) -> Callable[..., Any]:
     """Make an endpoint of the given kind."""
     plain = not kind.startswith("enhanced")
-    convert: Callable[[Any, str], Any] = _as_text if plain else _as_result
+    convert: Callable[[Any], Any] = read_result if plain else read_parts
 
     async def invoke(argument: Any, /, **options: Any) -> Any:
         call = bind(argument, options)
         try:
-            value: Any = await run_in_thread(call) if threaded else call()
-            if value.__class__ is CoroutineType or hasattr(value, "__await__"):
-                value = await value
+            value: Any = await run_in_thread(partial(_finish, call, convert)) if threaded else call()
+            if type(value) is CoroutineType or can(value, "__await__"):
+                value = await _await_all(value)
+            if plain and type(value) is str and value.isascii():
+                return value
+            return convert(await _collect(value))
         except SystemExit as end:
             raise _failure(end) from end
-        return value if plain and value.__class__ is str and value.isascii() else convert(value, tool)
 
     async def stream(argument: Any, /, **options: Any) -> AsyncIterator[Any]:
         try:
             async with closing(_pieces(bind(argument, options), threaded=threaded)) as pieces:
                 async for piece in pieces:
-                    yield convert(piece, tool)
+                    yield convert(piece)
         except SystemExit as end:
             raise _failure(end) from end
 
     return stream if kind.endswith("streamable") else invoke
+
+
+def _finish(call: Call, convert: Callable[[Any], Any]) -> Any:
+    """Call a function and make its result in the same thread; an awaitable or async iterator comes back as it is."""
+    value = call()
+    if can(value, "__await__") or can(value, "__anext__"):
+        return value
+    return convert(join_pieces(list(value)) if is_iterator(value) else value)
+
+
+async def _await_all(value: Any) -> Any:
+    """Await a value, and what it gives as long as that is work of asyncio: a coroutine that nobody awaited."""
+    value = await value
+    while issubclass(type(value), CoroutineType | Future):
+        value = await cast("Awaitable[Any]", value)
+    return value
+
+
+async def _collect(value: Any) -> Any:
+    """Return all that an iterator gives, as one value; any other value as it is."""
+    if can(value, "__anext__"):
+        async with closing(value) as pieces:
+            return join_pieces([piece async for piece in pieces])
+    return join_pieces(list(value)) if is_iterator(value) else value
 
 
 def _failure(end: SystemExit) -> RuntimeError:
@@ -179,78 +202,3 @@ async def _pieces(call: Call, *, threaded: bool) -> AsyncGenerator[Any, None]:
                     await run(close)
         else:
             yield source
-
-
-# --- from a value to a result -------------------------------------------------------------------
-
-
-def _plain_form(value: Any) -> Any:
-    """Return the JSON form of a pydantic model, which msgspec does not know."""
-    dump: Callable[..., Any] | None = getattr(value, "model_dump", None)
-    if dump is None or isinstance(value, type):
-        raise TypeError(f"{type(value).__name__} has no JSON form")
-    return dump(mode="json")
-
-
-_encode = msgspec.json.Encoder(enc_hook=_plain_form).encode
-
-
-def _as_text(value: Any, tool: str) -> str:
-    """Return the value of a plain tool as text: a text unchanged, `None` as an empty one, the rest as JSON."""
-    if isinstance(value, str):
-        text = value if type(value) is str else str.__str__(value)
-        return text if text.isascii() else replace_surrogates(text)
-    if value is None:
-        return ""
-    first: object = next(iter(cast("list[object]", value)), None) if isinstance(value, list | tuple) else value
-    if isinstance(first, (ToolResult, *_PARTS)):
-        raise TypeError(
-            f"tool {tool!r} gave a {type(first).__name__} but does not say so; annotate it -> ToolResult "
-            "(a stream: -> AsyncIterator[ToolResult]), or make it with kind="
-        )
-    try:
-        try:
-            return _encode(value).decode()
-        except UnicodeEncodeError:
-            return _encode(_storable(msgspec.to_builtins(value, enc_hook=_plain_form, str_keys=True))).decode()
-    except (TypeError, ValueError, RecursionError) as error:
-        kind = type(cast("object", value)).__name__
-        raise TypeError(
-            f"tool {tool!r} gave a {kind} that JSON cannot carry ({error}); return text or plain values"
-        ) from error
-
-
-def _storable(value: Any) -> Any:
-    if isinstance(value, str):
-        return replace_surrogates(value)
-    if isinstance(value, dict):
-        mapping = cast("dict[str, Any]", value)
-        return {replace_surrogates(name): _storable(each) for name, each in mapping.items()}
-    return [_storable(each) for each in cast("list[Any]", value)] if isinstance(value, list | tuple) else value
-
-
-def _as_result(value: Any, tool: str) -> ToolResult:
-    if isinstance(value, ToolResult):
-        return clean_result(value)
-    if value is None:
-        return ToolResult()
-    if isinstance(value, str):
-        return ToolResult((TextPart(replace_surrogates(str.__str__(value))),))
-    parts: tuple[Any, ...] = tuple(cast("list[Any]", value)) if isinstance(value, list | tuple) else (value,)
-    for part in parts:
-        if not isinstance(part, _PARTS):
-            raise TypeError(
-                f"tool {tool!r} gave a {type(part).__name__}; an enhanced tool gives a ToolResult, a part, "
-                "a list of parts, or text"
-            )
-    return clean_result(ToolResult(parts))
-
-
-def clean_result(result: ToolResult) -> ToolResult:
-    """Return a result whose texts hold no lone surrogates, which could be neither stored nor sent."""
-    for at, part in enumerate(result.parts):
-        if isinstance(part, TextPart) and not part.text.isascii():
-            text = replace_surrogates(part.text)
-            if text != part.text:
-                result = replace(result, parts=(*result.parts[:at], replace(part, text=text), *result.parts[at + 1 :]))
-    return result
