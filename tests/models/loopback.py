@@ -4,9 +4,11 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from ssl import SSLContext
 from typing import Any, NamedTuple
 
 
@@ -63,6 +65,8 @@ class Loopback:
         self.url = ""
         self.connections = 0
         self.serving: set[asyncio.Task[Any]] = set()
+        self.writers: set[asyncio.StreamWriter] = set()
+        self.loop = asyncio.get_running_loop()
 
     def answer(self, asked: Asked) -> Answer:
         self.requests.append(asked)
@@ -75,6 +79,7 @@ class Loopback:
         task = asyncio.current_task()
         assert task is not None
         self.serving.add(task)
+        self.writers.add(writer)
         self.connections += 1
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
@@ -89,8 +94,19 @@ class Loopback:
                     _cut(writer, resets=answer.then == "break")
                     break
         self.serving.discard(task)
+        self.writers.discard(writer)
         with suppress(ConnectionError):
             writer.close()
+
+    def hang_up(self) -> None:
+        """Close all connections, from another thread, as a server does with idle ones."""
+
+        async def close() -> None:
+            for writer in list(self.writers):
+                writer.close()
+                await writer.wait_closed()
+
+        asyncio.run_coroutine_threadsafe(close(), self.loop).result()
 
     async def _say(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Send one response; tell whether the connection can be used again."""
@@ -166,10 +182,12 @@ async def _read(reader: asyncio.StreamReader) -> Asked | None:
 
 
 @asynccontextmanager
-async def loopback(answers: Sequence[Answer] | Callable[[Asked], Answer], *, port: int = 0) -> AsyncIterator[Loopback]:
+async def loopback(
+    answers: Sequence[Answer] | Callable[[Asked], Answer], *, port: int = 0, tls: SSLContext | None = None
+) -> AsyncIterator[Loopback]:
     served = Loopback(answers)
-    server = await asyncio.start_server(served.serve, "127.0.0.1", port)
-    served.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(served.serve, "127.0.0.1", port, ssl=tls)
+    served.url = f"http{'s' if tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield served
     finally:
@@ -178,3 +196,28 @@ async def loopback(answers: Sequence[Answer] | Callable[[Asked], Answer], *, por
             task.cancel()
         if served.serving:
             await asyncio.wait(served.serving)
+
+
+@contextmanager
+def serving(
+    answers: Sequence[Answer] | Callable[[Asked], Answer], *, tls: SSLContext | None = None
+) -> Iterator[Loopback]:
+    """Serve in a thread, for programs without an event loop."""
+    started, ready = list[tuple[Loopback, asyncio.AbstractEventLoop, asyncio.Event]](), threading.Event()
+
+    async def serve() -> None:
+        async with loopback(answers, tls=tls) as server:
+            end = asyncio.Event()
+            started.append((server, asyncio.get_running_loop(), end))
+            ready.set()
+            await end.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    ready.wait()
+    [(server, loop, end)] = started
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(end.set)
+        thread.join()

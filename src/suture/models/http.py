@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+from suture._aio import until_the_loop_ends
 from suture._text import mask
 from suture.codecs.replies import TOO_LONG, failure_kind
 from suture.errors import (
@@ -245,19 +246,15 @@ async def held_by_loop() -> Held:
     held: Held | None = vars(loop).get(_ATTRIBUTE)
     if held is None:
         client = _make_client()
-        held = Held(client, WeakKeyDictionary(), _close_at_the_end(client))
+
+        async def end() -> None:
+            vars(loop).pop(_ATTRIBUTE, None)
+            await client.aclose()
+
+        held = Held(client, WeakKeyDictionary(), until_the_loop_ends(end))
         setattr(loop, _ATTRIBUTE, held)
         await anext(held.closer)
     return held
-
-
-async def _close_at_the_end(client: Any) -> AsyncGenerator[None]:
-    """Close the client when the loop closes its async generators, which it does before it ends."""
-    try:
-        yield
-    finally:
-        await client.aclose()
-        vars(asyncio.get_running_loop()).pop(_ATTRIBUTE, None)
 
 
 def _make_client() -> Any:
