@@ -57,7 +57,7 @@ def test_the_file_belongs_to_the_user_alone_and_says_what_it_is(tmp_path: Path):
     assert query(path, "PRAGMA user_version") == [(1,)]
 
 
-def test_the_file_of_a_store_is_refused_and_left_alone(path: Path):
+def test_the_file_of_a_store_is_refused_and_left_alone(path: Path, caplog: pytest.LogCaptureFixture):
     with SQLiteStore(path) as store:
         asyncio.run(store.append("run", 0, [b"0"]))
     before = path.read_bytes()
@@ -65,8 +65,10 @@ def test_the_file_of_a_store_is_refused_and_left_alone(path: Path):
         for call in (backend.write("/a", "x"), backend.write_stream("/a", chunks()), backend.paths()):
             with pytest.raises(StoreError) as caught:
                 asyncio.run(call)
-            assert str(caught.value) == f"{path} is the file of a SQLiteStore; give the SQLiteBackend a path of its own"
+            reason = "it is the file of a SQLiteStore; give the SQLiteBackend a path of its own"
+            assert str(caught.value) == f"cannot open the backend {path}: {reason}"
     assert path.read_bytes() == before
+    assert caplog.text == ""
 
 
 def test_a_store_refuses_the_file_of_a_backend(path: Path):
@@ -74,7 +76,9 @@ def test_a_store_refuses_the_file_of_a_backend(path: Path):
         asyncio.run(backend.write("/a", "x"))
     with SQLiteStore(path) as store, pytest.raises(StoreError) as caught:
         asyncio.run(store.append("run", 0, [b"0"]))
-    assert str(caught.value) == f"{path} is the file of a SQLiteBackend; give the SQLiteStore a path of its own"
+    assert str(caught.value) == (
+        f"cannot open the store {path}: it is the file of a SQLiteBackend; give the SQLiteStore a path of its own"
+    )
     with SQLiteBackend(path) as backend:
         assert asyncio.run(read(backend, "/a")) == b"x"
 
@@ -83,7 +87,8 @@ def test_the_database_of_another_program_is_refused(path: Path):
     query(path, "CREATE TABLE customers (name)")
     with SQLiteBackend(path) as backend, pytest.raises(StoreError) as caught:
         asyncio.run(backend.paths())
-    assert str(caught.value) == f"{path} is the SQLite database of another program; give a path of its own"
+    reason = "it is the SQLite database of another program; give a path of its own"
+    assert str(caught.value) == f"cannot open the backend {path}: {reason}"
 
 
 def test_a_symbolic_link_is_refused(tmp_path: Path, path: Path):

@@ -39,9 +39,12 @@ def refusal(path: Path, kind: type[Exception] = StoreError) -> str:
             with pytest.raises(kind) as caught:
                 asyncio.run(use())
             assert caught.value.__suppress_context__ or caught.value.__context__ is None
-            said.add(str(caught.value).split(" not read: ")[-1].split(" not written: ")[-1])
+            said.add(str(caught.value))
     assert len(said) == 1
-    return said.pop()
+    begins = f"cannot open the store {path}: "
+    (text,) = said
+    assert text.startswith(begins)
+    return text.removeprefix(begins)
 
 
 def test_files_and_new_directories_belong_to_the_user_alone(tmp_path: Path):
@@ -67,7 +70,7 @@ def test_a_symbolic_link_is_refused_and_not_followed(tmp_path: Path, dangling: b
     if not dangling:
         target.write_bytes(b"")
     link.symlink_to(target)
-    assert refusal(link, ConfigError) == f"{link} is a symbolic link; give the path of the file itself"
+    assert refusal(link, ConfigError) == "it is a symbolic link; give the path of the file itself"
     assert target.exists() is not dangling
     assert dangling or target.read_bytes() == b""
 
@@ -87,12 +90,8 @@ def test_what_is_no_regular_file_is_refused(tmp_path: Path):
 
 def test_a_file_where_a_directory_should_be_is_named(tmp_path: Path):
     (tmp_path / "file").write_bytes(b"")
-    with SQLiteStore(tmp_path / "file" / "runs.db") as store, pytest.raises(StoreError) as caught:
-        asyncio.run(store.append("run", 0, [b"0"]))
-    assert str(caught.value) == (
-        f"{tmp_path}/file/runs.db: record 0 of run 'run' was not written: "
-        "the file cannot be made or seen: Not a directory"
-    )
+    path = tmp_path / "file" / "runs.db"
+    assert refusal(path) == f"Not a directory ({path}); give a path where this process may write files"
 
 
 def test_an_empty_file_becomes_a_store(tmp_path: Path):
@@ -109,7 +108,8 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path):
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes):
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    assert refusal(path) in ("the file is not a SQLite database (SQLITE_NOTADB)", f"{path} is not a SQLite database")
+    reason = "it is not a SQLite database; give a path of its own"
+    assert refusal(path) in (reason, f"{reason} (SQLITE_NOTADB)")
     assert path.read_bytes() == content
 
 
@@ -123,7 +123,7 @@ def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path: Pat
     other.commit()
     other.close()
     before = path.read_bytes()
-    assert refusal(path) == f"{path} is the SQLite database of another program; give a path of its own"
+    assert refusal(path) == "it is the SQLite database of another program; give a path of its own"
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -136,7 +136,8 @@ def test_a_version_that_this_release_does_not_know_is_refused_and_left_alone(tmp
     later.commit()
     later.close()
     before = path.read_bytes()
-    assert refusal(path) == f"{path} has version 9, and this release of Suture knows version 3 only"
+    known = "this release of Suture knows version 3 only; use the release that made it, or another path"
+    assert refusal(path) == f"it has version 9, and {known}"
     assert path.read_bytes() == before
 
 
@@ -259,13 +260,15 @@ def test_a_damaged_file_is_named(tmp_path: Path):
     path = tmp_path / "runs.db"
     write(path, *(b"x" * 3000 for _ in range(200)))
     content = path.read_bytes()
-    for damaged in (content[:20480] + b"\xa5" * (len(content) - 20480), content[:-40960]):
+    for damaged, what in (
+        (content[:20480] + b"\xa5" * (len(content) - 20480), f"{path}: run 'run' was not read"),
+        (content[:-40960], f"cannot open the store {path}"),
+    ):
         path.write_bytes(damaged)
         with SQLiteStore(path) as store, pytest.raises(DamagedJournalError) as caught:
             asyncio.run(store.load("run"))
-        assert str(caught.value) == (
-            f"{path}: run 'run' was not read: the file is damaged; move it away, or bring back a copy (SQLITE_CORRUPT)"
-        )
+        reason = "the file is damaged; move it away, or bring back a copy (SQLITE_CORRUPT)"
+        assert str(caught.value) == f"{what}: {reason}"
 
 
 # The process gives up what a superuser may do, where it is one.
@@ -298,10 +301,9 @@ def test_a_file_that_may_not_be_read_is_named(shared_directory: Path):
     path = shared_directory / "runs.db"
     write(path)
     path.chmod(0)
-    assert run(UNPRIVILEGED, path) == [
-        f"{path}: {undone}: this process may not open the file, or not make files beside it (SQLITE_CANTOPEN)"
-        for undone in ("run 'run' was not read", "record 1 of run 'run' was not written")
-    ]
+    reason = "this process may not open the file, or not make files beside it"
+    where = "give a path where this process may write files"
+    assert run(UNPRIVILEGED, path) == [f"cannot open the store {path}: {reason}; {where} (SQLITE_CANTOPEN)"] * 2
 
 
 def test_a_file_that_may_not_be_written_is_named(shared_directory: Path):
@@ -311,19 +313,16 @@ def test_a_file_that_may_not_be_written_is_named(shared_directory: Path):
     shared_directory.chmod(0o555)
     said = run(UNPRIVILEGED, path)
     assert len(said) == 2
-    assert said[0].startswith(f"{path}: run 'run' was not read: ")
-    assert said[1].startswith(f"{path}: record 1 of run 'run' was not written: ")
     for line in said:
+        assert line.startswith(f"cannot open the store {path}: ")
         assert "may not open the file" in line or "read-only" in line
 
 
 def test_a_directory_that_may_not_be_written_is_named(shared_directory: Path):
     path = shared_directory / "deeper" / "runs.db"
     shared_directory.chmod(0o555)
-    assert run(UNPRIVILEGED, path) == [
-        f"{path}: {undone}: the file cannot be made or seen: Permission denied"
-        for undone in ("run 'run' was not read", "record 1 of run 'run' was not written")
-    ]
+    reason = f"Permission denied ({path.parent}); give a path where this process may write files"
+    assert run(UNPRIVILEGED, path) == [f"cannot open the store {path}: {reason}"] * 2
     assert list(shared_directory.iterdir()) == []
 
 

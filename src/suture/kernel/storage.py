@@ -58,6 +58,10 @@ class RunLease:
                 pause = min(pause * 2, _LONGEST_PAUSE)
         except ConfigError:  # an invalid id: nothing was taken
             raise
+        except Exception:
+            with suppress(Exception):  # a store that fails now has failed already, and that is raised
+                await run_to_the_end(self._release())
+            raise
         except BaseException:
             await run_to_the_end(self.give_back())
             raise
@@ -83,12 +87,18 @@ class RunLease:
             self._renewal.cancel()
             await asyncio.wait([self._renewal])  # it may still take the lease, which must be given back, too
         try:
+            await self._release()
+        except Exception as error:  # noqa: BLE001 - it runs out by itself
+            name = type(error).__name__
+            LOG.warning("the lease of run %r was not given back, and runs out (%s: %s)", self.run, name, error)
+
+    async def _release(self) -> None:
+        try:
             await self.store.release(self.run, self.owner)
-        except Exception:  # noqa: BLE001 - it runs out by itself
-            LOG.warning("the lease of run %r could not be given back; it runs out by itself", self.run, exc_info=True)
-        freed = _FREED.pop((id(asyncio.get_running_loop()), id(self.store), self.run), None)
-        if freed is not None:
-            freed.set()
+        finally:
+            freed = _FREED.pop((id(asyncio.get_running_loop()), id(self.store), self.run), None)
+            if freed is not None:
+                freed.set()
 
     def _schedule(self) -> None:
         self._beat = asyncio.get_running_loop().call_later(self.seconds / 3, self._start_renewal)
@@ -101,8 +111,8 @@ class RunLease:
             held = await self.store.renew(self.run, self.owner, self.seconds)
             if not held:  # this process slept, or a clock jumped: if nobody else took it, nothing is lost
                 held = await self.store.acquire(self.run, self.owner, self.seconds)
-        except Exception:  # noqa: BLE001 - the next one may work; a lost lease is noticed by the next write
-            LOG.warning("the lease of run %r was not renewed", self.run, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - the next one may work; a lost lease is noticed by the next write
+            LOG.warning("the lease of run %r was not renewed (%s: %s)", self.run, type(error).__name__, error)
             held = True
         if held:
             self._schedule()

@@ -242,8 +242,8 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
         plan = await Compactor(wire, history, terms, limits, folding, record.tally(wire).of, asks).run()
         try:
             await save_all(plan.saves, self._backend)
-        except (OffloadError, PathTakenError):
-            LOG.warning("what a compaction takes out was not saved; all that the user said stays", exc_info=True)
+        except (OffloadError, PathTakenError) as error:
+            LOG.warning("what a compaction takes out was not saved; all that the user said stays: %s", error)
             return await self._plan(wire, history, limits, offload=False)
         record.keep([Saved(save.path, save.call_id, save.name, "compact", len(save.content)) for save in plan.saves])
         return plan

@@ -77,8 +77,8 @@ async def save_all(saves: Sequence[Save], backend_of: BackendOf) -> None:
             try:
                 if delete is not None:
                     await run_to_the_end(until_done(delete(save.path)))
-            except Exception:  # noqa: BLE001 - what it is deleted for matters more
-                LOG.warning("%r was written for nothing and could not be deleted", save.path, exc_info=True)
+            except Exception as error:  # noqa: BLE001 - what it is deleted for matters more
+                LOG.warning("%r was written for nothing and could not be deleted: %s", save.path, error)
         raise
 
 

@@ -31,6 +31,7 @@ T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[Any]"
 Work: TypeAlias = Callable[["_Session"], T]
 
+_CHECK: Final = "check its address and your rights there, and that the server runs"
 _PAUSES: Final = (0.01, 0.02, 0.05, 0.1, 0.25)
 _DAMAGE: Final = ("XX001", "XX002")  # data corrupted, index corrupted
 _RETRY: Final = ("40001", "40P01")  # serialization failure, deadlock
@@ -171,12 +172,13 @@ class PostgresStore(Journals):
                 reason = _explain(error)
                 if error.sqlstate in _DAMAGE:
                     raise DamagedJournalError(f"{self}: {undone}: {reason}") from error
-                if error.sqlstate not in _RETRY and not session.is_lost(error):
+                is_lost = session.is_lost(error)
+                if not self._is_set_up:  # the address may be wrong
+                    raise StoreError(f"cannot open the store {self}: {reason}; {_CHECK}") from error
+                if error.sqlstate not in _RETRY and not is_lost:
                     raise StoreError(f"{self}: {undone}: {reason}") from error
                 now = time.monotonic()
                 deadline = deadline or now + self._timeout
-                if not self._is_set_up:  # the address may be wrong
-                    raise StoreError(f"{self}: {undone}: no server was reached ({reason})") from error
                 if now >= deadline:
                     lost = f"the server was not reached for {self._timeout:g} s; load the run before it goes on"
                     raise StoreError(f"{self}: {undone}: {lost} ({reason})") from error
@@ -191,7 +193,8 @@ class PostgresStore(Journals):
                 session.run_script(_TABLES)
             ((version,),) = session.query("SELECT version FROM {schema}version")
             if version != _VERSION:
-                raise StoreError(f"{self} has version {version}, and this release of Suture knows {_VERSION} only")
+                known = f"this release of Suture knows version {_VERSION} only; use the release that made it"
+                raise StoreError(f"cannot open the store {self}: it has version {version}, and {known}")
         self._is_set_up = True
 
 

@@ -36,8 +36,9 @@ _PAUSES: Final = (0.001, 0.002, 0.005, 0.01, 0.015, 0.025)
 
 
 class Kind(NamedTuple):
-    """A kind of file: its class, the class for memory, its id and version, its tables, and its error for damage."""
+    """A kind of file: its word, class, class for memory, id and version, tables, and error for damage."""
 
+    noun: str
     owner: str
     in_memory: str
     application_id: int
@@ -60,24 +61,26 @@ _FILES: Final = """
     CREATE TABLE parts (key INTEGER PRIMARY KEY, body BLOB NOT NULL)
 """
 KINDS: Final = {
-    "journals": Kind("SQLiteStore", "MemoryStore", 0x53757475, 3, _JOURNALS, DamagedJournalError),  # "Sutu"
-    "files": Kind("SQLiteBackend", "MemoryBackend", 0x53757446, 1, _FILES, StoreError),  # "SutF"
+    "journals": Kind("store", "SQLiteStore", "MemoryStore", 0x53757475, 3, _JOURNALS, DamagedJournalError),  # "Sutu"
+    "files": Kind("backend", "SQLiteBackend", "MemoryBackend", 0x53757446, 1, _FILES, StoreError),  # "SutF"
 }
 
 _LONGEST_LOG: Final = 4_000_000
 _SMALLEST: Final = 512
 _RETRY: Final = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL))
+_WRITABLE: Final = "give a path where this process may write files"
+_ANOTHER: Final = "give a path of its own"
 _REASONS: Final = {
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk did not take or give it (full, over a limit, or broken)",
-    sqlite3.SQLITE_READONLY: "the file or its directory is read-only for this process",
-    sqlite3.SQLITE_PERM: "this process has no permission for the file",
-    sqlite3.SQLITE_CANTOPEN: "this process may not open the file, or not make files beside it",
+    sqlite3.SQLITE_FULL: "the disk is full; make room on it",
+    sqlite3.SQLITE_IOERR: "the disk did not take or give it (full, over a limit, or broken); make room, or use another",
+    sqlite3.SQLITE_READONLY: f"the file or its directory is read-only for this process; {_WRITABLE}",
+    sqlite3.SQLITE_PERM: f"this process has no permission for the file; {_WRITABLE}",
+    sqlite3.SQLITE_CANTOPEN: f"this process may not open the file, or not make files beside it; {_WRITABLE}",
     sqlite3.SQLITE_TOOBIG: "it is too large for SQLite",
 }
 _DAMAGE: Final = {
     sqlite3.SQLITE_CORRUPT: "the file is damaged; move it away, or bring back a copy",
-    sqlite3.SQLITE_NOTADB: "the file is not a SQLite database",
+    sqlite3.SQLITE_NOTADB: f"it is not a SQLite database; {_ANOTHER}",
     # The statements are right, so a table is missing, or a text is not valid.
     sqlite3.SQLITE_ERROR: "the file is damaged; move it away, or bring back a copy",
 }
@@ -201,41 +204,42 @@ class SQLiteFile:
             raise StoreError(f"{self.path}: {undone}: {_FORKED}")
         if not self._lock.acquire(blocking=wait):
             raise _Occupied
-        connection = self._connection
+        connection = None
         try:
-            if connection is None:
-                connection = self._open()
-            elif _identify(self.path) != self._file[:2]:
-                # SQLite would go on writing to a file without a name, and everything would be lost in the end.
-                raise StoreError(f"{self.path}: {undone}: the file was moved or deleted while it was open")
-            return work(connection)
-        except DamagedJournalError as error:
-            raise DamagedJournalError(f"{self.path}: {undone}: {error}; bring back a copy of the file") from None
-        except (sqlite3.Error, OverflowError, OSError) as error:
-            raise _explain(error, f"{self.path}: {undone}", self._kind) from error
-        except (TypeError, ValueError) as error:
-            if isinstance(error, SutureError):
-                raise
-            # A value in the file does not have the type that was written.
-            raise self._kind.damage(f"{self.path}: {undone}: {_DAMAGE[sqlite3.SQLITE_CORRUPT]}") from error
+            connection = self._connection or self._open()
+            return self._work(connection, work, f"{self.path}: {undone}")
         finally:
             if connection is not None and connection.in_transaction:
                 with suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
             self._lock.release()
 
+    def _work(self, connection: Connection, work: Callable[[Connection], T], what: str) -> T:
+        try:
+            if _identify(self.path) != self._file[:2]:
+                # SQLite would go on writing to a file without a name, and everything would be lost in the end.
+                raise StoreError(f"{what}: the file was moved or deleted while it was open")
+            return work(connection)
+        except DamagedJournalError as error:
+            raise DamagedJournalError(f"{what}: {error}; bring back a copy of the file") from None
+        except (sqlite3.Error, OverflowError, OSError) as error:
+            raise _explain(error, what, self._kind) from error
+        except (TypeError, ValueError) as error:
+            if isinstance(error, SutureError):
+                raise
+            # A value in the file does not have the type that was written.
+            raise self._kind.damage(f"{what}: {_DAMAGE[sqlite3.SQLITE_CORRUPT]}") from error
+
     def _open(self) -> sqlite3.Connection:
         if self._closed:
             raise StoreError(f"{self.path} has been closed; make another {self._kind.owner}")
-        with _opening:
-            file = _prepare(self.path)
-            connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
-            try:
-                _set_up(connection, self.path, self._kind, self._synchronous)
-            except BaseException:
-                connection.close()
-                raise
-            _open_files.append(file)
+        what = f"cannot open the {self._kind.noun} {self.path}"
+        try:
+            file, connection = self._connect()
+        except SutureError as error:
+            raise type(error)(f"{what}: {error}") from None
+        except (sqlite3.Error, OSError) as error:
+            raise _explain(error, what, self._kind) from None
         self._finalizer = weakref.finalize(self, _close, connection, file)
         with suppress(OSError):
             # Killed processes may have left a long one.
@@ -243,6 +247,19 @@ class SQLiteFile:
         self._file = file
         self._connection = connection
         return connection
+
+    def _connect(self) -> tuple[tuple[int, int, int], sqlite3.Connection]:
+        """Return the identity of the file, and a connection to it; errors do not say which file it is."""
+        with _opening:
+            file = _prepare(self.path)
+            connection = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
+            try:
+                _set_up(connection, self._kind, self._synchronous)
+            except BaseException:
+                connection.close()
+                raise
+            _open_files.append(file)
+        return file, connection
 
     def _checkpoint(self) -> None:
         """Move the log, which has become long, into the file."""
@@ -285,56 +302,55 @@ def _prepare(path: str) -> tuple[int, int, int]:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         info = os.lstat(path)
     if stat.S_ISLNK(info.st_mode):
-        raise ConfigError(f"{path} is a symbolic link; give the path of the file itself")
+        raise ConfigError("it is a symbolic link; give the path of the file itself")
     if not stat.S_ISREG(info.st_mode):
-        raise ConfigError(f"{path} is not a regular file; give the path of a file, which may be new")
+        raise ConfigError("it is not a regular file; give the path of a file, which may be new")
     if 0 < info.st_size < _SMALLEST:
         # SQLite takes a file of one byte for an empty one.
-        raise StoreError(f"{path} is not a SQLite database")
+        raise StoreError(f"it is not a SQLite database; {_ANOTHER}")
     file = (info.st_dev, info.st_ino, os.getpid())
     if any(other[:2] == file[:2] and other[2] != file[2] for other in _open_files):
-        raise StoreError(f"{path}: {_FORKED}")
+        raise StoreError(_FORKED)
     return file
 
 
-def _set_up(connection: sqlite3.Connection, path: str, kind: Kind, synchronous: str) -> None:
+def _set_up(connection: sqlite3.Connection, kind: Kind, synchronous: str) -> None:
     # Nothing is written before the file is known to be ours. The transaction reads everything at one moment, because
     # another process may be making the file just now.
     connection.execute("BEGIN")
-    is_new = _is_new(connection, path, kind)
+    is_new = _is_new(connection, kind)
     connection.execute("COMMIT")
     if is_new:
         _pragma(connection, "journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
-        if _is_new(connection, path, kind):
+        if _is_new(connection, kind):
             marks = (f"PRAGMA application_id = {kind.application_id}", f"PRAGMA user_version = {kind.version}")
             for statement in (*kind.tables.split(";"), *marks):
                 connection.execute(statement)
         connection.execute("COMMIT")
     mode = _pragma(connection, "journal_mode = WAL")
     if mode != "wal":
-        raise StoreError(f"{path}: SQLite cannot keep a write-ahead log here (it says {mode!r}); use a local disk")
+        raise StoreError(f"SQLite cannot keep a write-ahead log here (it says {mode!r}); use a local disk")
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     # A checkpoint waits for the disk, so `_checkpoint` does it in a thread.
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute(f"PRAGMA journal_size_limit = {2 * _LONGEST_LOG}")
 
 
-def _is_new(connection: sqlite3.Connection, path: str, kind: Kind) -> bool:
+def _is_new(connection: sqlite3.Connection, kind: Kind) -> bool:
     """Return whether a file is still empty; raise `StoreError` if its content is not ours."""
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
     if application == kind.application_id:
         if version != kind.version:
-            raise StoreError(
-                f"{path} has version {version}, and this release of Suture knows version {kind.version} only"
-            )
+            known = f"this release of Suture knows version {kind.version} only"
+            raise StoreError(f"it has version {version}, and {known}; use the release that made it, or another path")
         return False
     for other in KINDS.values():
         if application == other.application_id:
-            raise StoreError(f"{path} is the file of a {other.owner}; give the {kind.owner} a path of its own")
+            raise StoreError(f"it is the file of a {other.owner}; give the {kind.owner} a path of its own")
     tables: int = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()[0][0]
     if application or version or tables:
-        raise StoreError(f"{path} is the SQLite database of another program; give a path of its own")
+        raise StoreError(f"it is the SQLite database of another program; {_ANOTHER}")
     return True
 
 
@@ -352,7 +368,7 @@ def _close(connection: sqlite3.Connection, file: tuple[int, int, int]) -> None:
 
 def _explain(error: Exception, what: str, kind: Kind) -> Exception:
     if isinstance(error, OSError):
-        return StoreError(f"{what}: the file cannot be made or seen: {error.strerror or error}")
+        return StoreError(f"{what}: {error.strerror or error} ({error.filename}); {_WRITABLE}")
     too_big = sqlite3.SQLITE_TOOBIG if isinstance(error, OverflowError) else sqlite3.SQLITE_ERROR
     code = getattr(error, "sqlite_errorcode", too_big)
     if code & 0xFF in _RETRY:

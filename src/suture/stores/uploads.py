@@ -145,10 +145,10 @@ class Files(FileBackend, ABC):
             await do("commit", block)
         except BaseException:
             try:
-                if upload is not None:
+                if upload is not None and upload.place is not None:
                     await do("abort")
-            except Exception:  # noqa: BLE001 - the first error is the one to raise
-                LOG.warning("what was written of %s was not removed", label(path), exc_info=True)
+            except Exception as error:  # noqa: BLE001 - the first error is the one to raise
+                LOG.warning("what was written of %s was not removed: %s", label(path), error)
             raise
         return upload.size + len(block)
 
