@@ -74,12 +74,34 @@ def test_arguments_that_fit_reach_the_function_by_name(arguments):
         ),
     ],
 )
-@pytest.mark.parametrize("raw", [True, False])
-def test_arguments_that_do_not_fit_are_refused_with_all_that_is_wrong(arguments, says, raw):
+@pytest.mark.parametrize("form", ["raw", "strict"])
+def test_arguments_that_do_not_fit_are_refused_with_all_that_is_wrong(arguments, says, form):
     def whole(argument: ToolArgument) -> str:
         return argument.text
 
-    assert tool(whole if raw else echo, schema=SCHEMA).validate(arguments) == says
+    made = tool(whole, schema=SCHEMA) if form == "raw" else tool(echo, schema=SCHEMA, strict=True)
+    assert made.validate(arguments) == says
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ({"limit": "1"}, {"limit": 1}),
+        ({"limit": None}, {"limit": None}),
+        ({"ratio": "0.5"}, {"ratio": 0.5}),
+        ({"exact": "true"}, {"exact": True}),
+        ({"free": "1", "any": "true"}, {"free": "1", "any": "true"}),
+    ],
+)
+def test_numbers_and_switches_in_quotes_are_read_where_the_schema_asks_for_them(written, read):
+    arguments = json.dumps({"query": "a", **written})
+    assert json.loads(run(tool(echo, schema=SCHEMA), arguments)) == {"query": "a", **read}
+
+
+@pytest.mark.parametrize("written", ['"many"', '"1.5"', "1.5", "[]", '""'])
+def test_what_is_no_whole_number_is_refused_where_the_schema_asks_for_one(written):
+    said = tool(echo, schema=SCHEMA).validate(f'{{"query": "a", "limit": {written}}}')
+    assert said.startswith("arguments.limit: expected integer or null, got ")
 
 
 def test_unknown_arguments_pass_where_the_schema_does_not_forbid_them():

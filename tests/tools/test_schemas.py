@@ -1,6 +1,7 @@
 """The schema that a model is shown, from annotations and docstrings."""
 
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
 import jsonschema
@@ -190,10 +191,27 @@ def test_a_type_without_a_json_form_is_refused_with_the_parameter_and_what_to_do
         tool(search)
 
 
-def test_a_union_that_cannot_be_told_apart_is_refused_with_the_parameter():
-    def search(query: str, what: Range | Page): ...
+@pytest.mark.parametrize(
+    ("hint", "name"),
+    [
+        (list[Database], "Database"),
+        (dict[str, Database | None], "Database"),
+        (Annotated[Database, "Which one."], "Database"),
+        (Callable[[int], str], r"collections\.abc\.Callable\[\[int\], str\]"),
+        (type[int], r"type\[int\]"),
+        (Literal[b"a"] | Database, "Database"),
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_read_is_named_where_it_stands_with_what_to_write_instead(hint, name):
+    def search(what): ...
 
-    with pytest.raises(ConfigError, match="tool 'search', parameter 'what'"):
+    search.__annotations__["what"] = hint
+    says = (
+        rf"^tool 'search', parameter 'what': a model cannot write {name} as JSON; annotate it with str, int, .* model; "
+        rf"what only your program has is passed with run\(\.\.\., deps=\.\.\.\): take a RunContext\[{name}\]$"
+    )
+    with pytest.raises(ConfigError, match=says):
         tool(search)
 
 

@@ -139,6 +139,7 @@ class _Choices(typing.TypedDict, total=False):
     idempotent: bool
     return_directly: bool
     thread: bool
+    strict: bool
 
 
 @overload
@@ -168,6 +169,7 @@ def tool(function: Any = None, /, **choices: Unpack[_Choices]) -> Any:
         idempotent: Whether running it twice does no more than running it once.
         return_directly: Whether its result ends the run.
         thread: Whether a sync function runs in a thread, beside the event loop.
+        strict: Whether `"5"` is refused where a number belongs. By default it is read as `5`.
 
     >>> from suture.tools import tool
     >>> @tool(timeout=10)
@@ -196,6 +198,7 @@ def _make(
     schema: Mapping[str, Any] | None = None,
     kind: Kind | None = None,
     thread: bool = True,
+    strict: bool = False,
     **policies: Any,
 ) -> Tool[..., Any]:
     unknown = policies.keys() - _Choices.__annotations__.keys()
@@ -206,8 +209,11 @@ def _make(
         raise ConfigError(f"{known.name!r} is a tool already; msgspec.structs.replace makes a changed one")
     if method := _method_of(source):  # it checks its arguments itself; `validate`, if it has one, does so beforehand
         info, run = cast("ToolObject", source).info, getattr(source, method)
-        if kind or schema is not None:
-            raise ConfigError(f"tool {info.name!r} is an object: its methods tell its kind, its info tells its schema")
+        if kind or schema is not None or strict:
+            raise ConfigError(
+                f"tool {info.name!r} is an object: its methods tell its kind and check its arguments, "
+                "its info tells its schema; leave out kind, schema and strict"
+            )
         threaded, validate = thread and _is_blocking(run), getattr(source, "validate", _accept)
         takes_options = any(each.kind is each.VAR_KEYWORD for each in inspect.signature(run).parameters.values())
 
@@ -217,7 +223,7 @@ def _make(
         endpoint = make_endpoint(_METHODS[method], bind, threaded=threaded)
         new = Tool(info, _METHODS[method], endpoint, in_thread=threaded, validate=validate, function=run)
     elif callable(source) and not isinstance(source, type):
-        new = _from_function(source, name, schema, kind, thread=thread)
+        new = _from_function(source, name, schema, kind, thread=thread, strict=strict)
     else:
         raise ConfigError(
             f"a tool is made from a function, or from an object with info and an endpoint, not {source!r}"
@@ -239,7 +245,13 @@ def _check_name(name: object) -> None:
 
 
 def _from_function(
-    function: Callable[..., Any], name: str | None, schema: Mapping[str, Any] | None, kind: Kind | None, *, thread: bool
+    function: Callable[..., Any],
+    name: str | None,
+    schema: Mapping[str, Any] | None,
+    kind: Kind | None,
+    *,
+    thread: bool,
+    strict: bool,
 ) -> Tool[..., Any]:
     from suture.tools.arguments import bind_function, check_schema, make_reader  # noqa: PLC0415 - only who makes tools pays for it
     from suture.tools.signature import is_method, origin_of, read_docstring, read_signature  # noqa: PLC0415
@@ -253,7 +265,7 @@ def _from_function(
     signature = read_signature(function, name, lenient=lenient)
     # An object has the docstring of its class; that of `partial` says nothing about the function in it.
     text = read_docstring(origin.__doc__ or (None if issubclass(type(function), partial) else function.__doc__))
-    reader = make_reader(name, signature, text.parameters, own_schema)
+    reader = make_reader(name, signature, text.parameters, own_schema, strict=strict)
     kind = _kind_of(function, signature.returns, kind, name)
     threaded = thread and _is_blocking(function)
 

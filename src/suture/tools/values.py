@@ -4,7 +4,7 @@ JSON that is exactly of the type costs one decoding. Other JSON is read by forms
 lost, and say what is wrong.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,11 +15,23 @@ from suture.tools._annotations import Builder
 from suture.tools._forms import Form, Reading, Textual, UnreadableError, said
 from suture.tools._schemas import make_schema
 
-__all__ = ["NotJSONError", "ValueProblemsError", "ValueReader", "make_value_reader"]
+__all__ = [
+    "READABLE",
+    "FormReader",
+    "NotJSONError",
+    "ValueProblemsError",
+    "ValueReader",
+    "decode_json",
+    "make_form_reader",
+    "make_value_reader",
+    "shorten_problems",
+]
+
+READABLE = "str, int, a list or dict of them, a dataclass, a TypedDict or a pydantic model"
+"""What to annotate with instead of a type that cannot be read."""
 
 _LONGEST = 300
 _MOST = 20
-_READABLE = "str, int, a list or dict of them, a dataclass, a TypedDict or a pydantic model"
 
 
 class ValueProblemsError(ValueError):
@@ -30,9 +42,8 @@ class ValueProblemsError(ValueError):
     """
 
     def __init__(self, *problems: str) -> None:
-        more = [f"and {len(problems) - _MOST} more"] if len(problems) > _MOST else []
-        self.problems = (*(shorten(problem, _LONGEST) for problem in problems[:_MOST]), *more)
-        super().__init__("; ".join(self.problems))
+        self.problems = problems
+        super().__init__("; ".join(problems))
 
 
 class NotJSONError(ValueProblemsError):
@@ -42,7 +53,7 @@ class NotJSONError(ValueProblemsError):
 class ValueReader(NamedTuple):
     """The JSON Schema of a type, and the function that reads JSON text into its values.
 
-    `read` raises `ValueProblemsError`. `native` says that msgspec alone reads what is exactly of the type.
+    `read` raises `ValueProblemsError`.
 
     >>> reader = make_value_reader(list[int], "answer", where="output_type")
     >>> reader.schema
@@ -57,7 +68,13 @@ class ValueReader(NamedTuple):
 
     schema: dict[str, Any]
     read: Callable[[str | bytes], Any]
+
+
+class FormReader(NamedTuple):
+    """The form of a type and its reader; `native` if msgspec alone reads what is exactly of the type."""
+
     form: Form
+    read: Callable[[str | bytes], Any]
     native: bool
 
 
@@ -67,13 +84,20 @@ def make_value_reader(annotation: Any, name: str, *, where: str, strict: bool = 
     Problems begin with the `name` of the value, and the error for an annotation that cannot be read with `where` it
     stands. A `strict` reader takes no number in quotes.
     """
+    try:
+        form, read, _ = make_form_reader(annotation, name, strict=strict)
+        return ValueReader(make_schema(form), read)
+    except UnreadableError as error:
+        raise ConfigError(f"{where}: {error}; annotate it with {READABLE}") from error
+
+
+def make_form_reader(annotation: Any, name: str, *, strict: bool) -> FormReader:
+    """Make the form and the reader for an annotation, or raise `UnreadableError`."""
     builder = Builder()
     try:
         form = builder.build(annotation)
-        schema = make_schema(form)
-    except (UnreadableError, RecursionError) as error:
-        why = error if isinstance(error, UnreadableError) else "its annotation is nested without end"
-        raise ConfigError(f"{where}: {why}; annotate it with {_READABLE}") from error
+    except RecursionError as error:
+        raise UnreadableError(annotation, "it is nested without end") from error
     decode = _exact_decoder(annotation) if builder.native else None
 
     def read(text: str | bytes) -> Any:
@@ -83,16 +107,25 @@ def make_value_reader(annotation: Any, name: str, *, where: str, strict: bool = 
             except Exception:  # noqa: BLE001, S110 - the form says what is wrong, if it is
                 pass
         reading = Reading(lax=not strict)
-        if isinstance(form, Textual):
-            found = form.read_text(text, name, reading)
-        else:
-            found = form.read(decode_json(text, name), name, reading)
+        try:
+            if isinstance(form, Textual):
+                found = form.read_text(text, name, reading)
+            else:
+                found = form.read(decode_json(text, name), name, reading)
+        except RecursionError as error:
+            raise ValueProblemsError(f"{name}: {said(error)}") from error
         if not reading.problems:
             return found
         decode_json(text, name)
-        raise ValueProblemsError(*reading.problems)
+        raise ValueProblemsError(*shorten_problems(reading.problems))
 
-    return ValueReader(schema, read, form, decode is not None)
+    return FormReader(form, read, decode is not None)
+
+
+def shorten_problems(problems: Sequence[str]) -> list[str]:
+    """Return problems as they may go back to a model: not too many, and none too long."""
+    more = [f"and {len(problems) - _MOST} more"] if len(problems) > _MOST else []
+    return [*(shorten(problem, _LONGEST) for problem in problems[:_MOST]), *more]
 
 
 def _exact_decoder(annotation: Any) -> Callable[[str | bytes], Any] | None:
