@@ -31,7 +31,7 @@ class Node(msgspec.Struct):
     below: "list[Node]" = []
 
 
-def reading(hint: Any, *default: Any) -> Tool[..., Any]:
+def reading(hint: Any, *default: Any, strict: bool = False) -> Tool[..., Any]:
     """Return a tool with one parameter of this type, which keeps what its function was called with."""
 
     def take(value):
@@ -39,7 +39,7 @@ def reading(hint: Any, *default: Any) -> Tool[..., Any]:
 
     take.__annotations__["value"] = hint
     take.__defaults__ = default or None
-    return tool(take, thread=False)
+    return tool(take, thread=False, strict=strict)
 
 
 SEEN: list[Any] = []

@@ -1,7 +1,9 @@
 """Whatever is generated reaches the function exactly if it fits, and fails in no other way."""
 
+import datetime as dt
 import json
-from typing import Any, Literal
+from decimal import Decimal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from hypothesis import given
@@ -30,6 +32,7 @@ TYPED: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (Any, PLAIN),
 ]
 READERS = [reading(hint) for hint, _ in TYPED]
+STRICT_READERS = [reading(hint, strict=True) for hint, _ in TYPED]
 
 
 @given(st.data())
@@ -59,13 +62,46 @@ def fits(value: Any, hint: Any) -> bool:
     return hint is Any or value in ("a", "b")
 
 
-@given(st.integers(0, 7), PLAIN)
-def test_the_function_is_called_exactly_if_its_argument_fits(place, value):
+IN_QUOTES = st.integers().map(str) | st.floats().map(repr) | st.booleans().map(lambda each: str(each).lower())
+
+
+@given(st.integers(0, 7), PLAIN | IN_QUOTES)
+def test_a_strict_tool_is_called_exactly_if_its_argument_fits(place, value):
     hint, _ = TYPED[place]
     arguments = json.dumps({"value": value})
-    called = bool(taken(READERS[place], arguments))
+    called = bool(taken(STRICT_READERS[place], arguments))
     assert called == fits(value, hint)
-    assert called == (READERS[place].validate(arguments) == "")
+    assert called == (STRICT_READERS[place].validate(arguments) == "")
+
+
+WIDER: list[Any] = [
+    *(hint for hint, _ in TYPED),
+    int | str,
+    str | int | None,
+    float | int | bool,
+    bool | list[str] | list[int],
+    Literal["5", 5] | float,
+    Decimal | str,
+    dt.datetime | dt.date | str,
+    list[Range | Point | Node],
+    dict[str, int | list[str] | None],
+    Annotated[int, msgspec.Meta(ge=0)] | str,
+]
+WIDER_READERS = [(reading(hint), reading(hint, strict=True)) for hint in WIDER]
+NESTED = st.recursive(
+    PLAIN | IN_QUOTES | st.datetimes().map(str) | st.dates().map(str),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["first", "x", "value", "a"]), inner),
+    max_leaves=6,
+)
+
+
+@given(st.integers(0, len(WIDER) - 1), NESTED)
+def test_being_lenient_changes_nothing_that_fits_exactly(place, value):
+    lenient, strict = WIDER_READERS[place]
+    arguments = json.dumps({"value": value})
+    exact = taken(strict, arguments)
+    if exact:
+        assert repr(taken(lenient, arguments)) == repr(exact)
 
 
 @given(st.text() | PLAIN.map(json.dumps))

@@ -21,7 +21,6 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
-    is_typeddict,
 )
 
 import msgspec
@@ -195,7 +194,7 @@ class Builder:
             record.row, record.closed = config.array_like, config.forbid_unknown_fields
             record.tag = None if config.tag is None else (cast("str", config.tag_field), config.tag)
             fields = self._struct_entries(hint)
-        elif is_typeddict(kind):
+        elif _is_typed_dict(kind):
             record.make = dict
             fields = self._typed_dict_entries(kind, _class_hints(hint, kind))
         elif hasattr(kind, "__dataclass_fields__"):
@@ -348,6 +347,10 @@ def is_pydantics(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] in ("pydantic", "pydantic_core")
 
 
+def _is_typed_dict(kind: Any) -> bool:
+    return issubclass(kind, dict) and hasattr(kind, "__required_keys__")  # that of typing_extensions is another one
+
+
 def _is_model(kind: Any) -> bool:
     marks = ("__pydantic_core_schema__", "__get_pydantic_core_schema__", "__pydantic_validator__")
     return any(hasattr(kind, mark) for mark in marks)
@@ -359,7 +362,7 @@ def _is_model(kind: Any) -> bool:
 def _class_hints(hint: Any, kind: Any) -> dict[str, Any]:
     """Return the annotations of the fields of a class, with the arguments of generic classes filled in."""
     arguments = _type_arguments(hint, kind)
-    if is_typeddict(kind):
+    if _is_typed_dict(kind):
         flat = {name: each for by_name in arguments.values() for name, each in by_name.items()}
         hints = get_type_hints(kind, include_extras=True)
         return {name: _substitute(each, flat) for name, each in hints.items()}

@@ -484,14 +484,16 @@ class Union:
         return " | ".join(dict.fromkeys(member.label for member in self.members))
 
     def read(self, value: Any, place: str, reading: Reading) -> Any:
-        trials: list[tuple[Any, Reading]] = []
-        for lax in (False, True) if reading.lax else (False,):
-            trials = [reading.try_form(member, value, place, lax=lax) for member in self.members]
-            fitting = [trial for trial in trials if not trial[1].problems]
-            if fitting:
-                found, trial = max(fitting, key=lambda each: each[1].fields)
-                reading.fields += trial.fields
-                return found
+        trials = [reading.try_form(member, value, place, lax=False) for member in self.members]
+        fits = [trial for trial in trials if not trial[1].problems]
+        # An object may fit a type exactly only because that ignores all its fields.
+        if reading.lax and (not fits or (len(fits) < len(trials) and type(value) in (dict, list))):
+            trials = [reading.try_form(member, value, place, lax=True) for member in self.members]
+            fits += [trial for trial in trials if not trial[1].problems]
+        if fits:
+            found, best = max(fits, key=lambda trial: trial[1].fields)
+            reading.fields += best.fields
+            return found
         # The member that is probably meant says what is wrong; a value of no member's JSON type is told as that.
         meant = [
             trial

@@ -109,7 +109,7 @@ def _switch(value: Any) -> bool:
 
 
 def _decimal(value: Any) -> Decimal:
-    number = Decimal(value.strip())
+    number = Decimal(value) if isinstance(value, str) else Decimal("NaN")
     if not number.is_finite():
         raise ValueError(value)
     return number
@@ -181,7 +181,7 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
     float: _number,
     bool: _switch,
     Decimal: _decimal,
-    UUID: lambda value: UUID(value.strip()),
+    UUID: lambda value: UUID(str(value).strip()),
     datetime: _moment,
     date: _day,
     time: _time,
