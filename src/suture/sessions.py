@@ -11,8 +11,15 @@ from suture.kernel.lifecycle import NOTHING, read_result
 from suture.kernel.run_state import Out
 from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, is_inside, read_run
 
-Status = Literal["new", "running", "waiting", "finished", "left"]
-"""The status of a session; `left` means that a dead process left a run unfinished."""
+Status = Literal["new", "running", "waiting", "finished", "failed", "stopped", "left"]
+"""The status of a session or run; `left` means that a dead process left a run unfinished."""
+STATUSES: Mapping[str, Status] = {
+    Outcome.INTERRUPTED: "waiting",
+    Outcome.FINISHED: "finished",
+    Outcome.FAILED: "failed",
+    Outcome.CANCELLED: "stopped",
+}
+"""The status of a run that has ended or waits, by its outcome."""
 
 
 class Session(Generic[Out]):
@@ -77,18 +84,12 @@ class Session(Generic[Out]):
             return await run.under(lease).result()
 
     async def status(self) -> Status:
-        """Return the status of the session.
-
-        `finished` means that its last run has ended, with an answer, an error or a cancellation;
-        `(await session.result()).outcome` says which.
-        """
+        """Return the status of the session; `failed` and `stopped` say how its last run ended."""
         run = await read_run(self.agent.spec, self.id)
         if run is None:
             return "new"
-        if run.state.outcome == Outcome.INTERRUPTED:
-            return "waiting"
         if run.state.outcome:
-            return "finished"
+            return STATUSES[run.state.outcome]
         lease = await self.agent.checkpoint_store.lease(self.id) if can_lease(self.agent.checkpoint_store) else None
         alive = lease is not None and not is_dead(lease.owner)
         return "running" if alive or run.state.driver else "left"

@@ -15,7 +15,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any
 
 import msgspec
 from temporalio import activity, workflow
@@ -34,6 +34,7 @@ from suture.kernel import RunResult
 from suture.kernel.engine import CallEnd, Place, Step
 from suture.kernel.lifecycle import NOTHING, read_input, read_result
 from suture.kernel.loop import Standing, drive
+from suture.sessions import STATUSES, Status
 
 __all__ = ["AgentWorkflow", "DurableAgent", "DurableRun", "make_worker"]
 
@@ -47,7 +48,6 @@ _THROTTLE = timedelta(seconds=2)
 _POLL = 0.1
 _POLLS_BEFORE_CHECK = 20
 """After how many polls without an event a reader checks whether there will be any."""
-Status = Literal["running", "waiting", "finished", "failed", "cancelled"]
 
 
 class Start(msgspec.Struct, frozen=True, array_like=True):
@@ -358,7 +358,7 @@ class DurableRun:
     async def status(self) -> Status:
         """Return the status of the run."""
         run = await self._durable.place.read(self.id)
-        return cast("Status", run.state.outcome.replace("interrupted", "waiting") or "running")
+        return STATUSES.get(run.state.outcome, "running")
 
     async def result(self) -> RunResult[Any]:
         """Wait until the run has ended or waits for an answer; return the result, or raise the run's error."""

@@ -159,6 +159,23 @@ def test_a_session_tells_how_it_stands():
     asyncio.run(main())
 
 
+def test_a_session_tells_that_its_last_run_failed_or_was_stopped():
+    async def main() -> list[str]:
+        store = MemoryStore()
+        model = ScriptedModel([RuntimeError("no line"), "hello", "at sea"])
+        session = ChatModelAgent(model=model, checkpoint_store=store).session("u")
+        with pytest.raises(RuntimeError, match="no line"):
+            await session.run("go")
+        seen = [await session.status(), (await session.result()).outcome.value]
+        await session.run("again")
+        seen.append(await session.status())
+        async with session.stream("and on") as run:
+            await run.cancel()
+        return [*seen, await session.status(), (await session.result()).outcome.value]
+
+    assert asyncio.run(main()) == ["failed", "failed", "finished", "stopped", "cancelled"]
+
+
 def test_a_session_gives_the_live_run():
     async def main() -> list[str]:
         async with talker(MemoryStore()).session("u").stream("hi") as run:

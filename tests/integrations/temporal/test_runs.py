@@ -144,7 +144,7 @@ def test_a_cancelled_run_stops_its_tools_before_it_ends(target: str, tmp_path: P
         return await run.cancel(), await run.status()
 
     result, status = play(target, tmp_path, scene)
-    assert (result.outcome, status) == (Outcome.CANCELLED, "cancelled")
+    assert (result.outcome, status) == (Outcome.CANCELLED, "stopped")
     assert result.messages[2].content == "posted"
     assert "stopped" in str(result.messages[3].content) or "cancel" in str(result.messages[3].content)
 
