@@ -11,6 +11,7 @@ _FLOWING = "[^\n\t\u00a0\u2000-\u200a\u200c\u200d\u202f\u3000]+"
 _SURROGATE = "[\ud800-\udfff]"
 _SHORTEST_SECRET = 8
 _LONG_SECRET = 16
+_WORD_START, _WORD_END = r"(?<!\w)", r"(?![\w-])"
 
 
 def shorten(text: str, limit: int) -> str:
@@ -34,21 +35,19 @@ def quote(value: Any, limit: int = 64) -> str:
 def mask(text: str, secrets: Iterable[str]) -> str:
     """Return `text` with `***` for each secret, even for one of which only the beginning is left.
 
-    A secret under 8 characters may be an ordinary word, so it stays. One under 16 is masked where it is a whole word;
-    a longer one anywhere, because nothing but itself looks like it.
+    A secret under 8 characters may be an ordinary word, so it stays. One under 16 is masked where it is a whole word; a
+    longer one anywhere, because nothing but itself looks like it. A beginning counts where a word ends.
 
     >>> mask("x: the key ollama-1 is refused, and so is ollama-12", ["x", "ollama-1"])
     'x: the key *** is refused, and so is ollama-12'
     """
     for secret in sorted(set(secrets), key=len, reverse=True):
+        is_long = len(secret) >= _LONG_SECRET
+        if is_long:
+            text = text.replace(secret, "***")
         for length in range(len(secret), _SHORTEST_SECRET - 1, -1):
-            beginning = secret[:length]
-            if beginning not in text:
-                continue
-            if len(secret) < _LONG_SECRET:
-                text = re.sub(rf"(?<!\w){re.escape(beginning)}(?!\w)", "***", text)
-            else:
-                text = text.replace(beginning, "***")
+            if secret[:length] in text:
+                text = re.sub(f"{'' if is_long else _WORD_START}{re.escape(secret[:length])}{_WORD_END}", "***", text)
     return text
 
 

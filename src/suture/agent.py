@@ -81,7 +81,7 @@ class RunOptions(ResumeOptions, total=False):
     checkpoint_id: str | None
     """Keep the run in the agent's store under this id. If a conversation is there already, it goes on."""
     streaming: bool
-    """Whether pieces of messages and results are sent as events."""
+    """Whether pieces of messages and results are sent as events; if not, the provider is not asked for a stream."""
     key: str | None
     """Identifies this input: a session does not run the same one twice."""
     language: str | None

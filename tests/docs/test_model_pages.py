@@ -72,7 +72,10 @@ def test_every_setting_of_a_model_is_explained_with_its_default():
     assert set(named(MODELS, "setting")) == {*Settings.__annotations__, "wire"}
     model = OpenAIChatModel("m")
     told = {code(row[0]): row[1].strip("`") for row in table(MODELS, "setting")}
-    assert (repr(model.timeout), repr(model.streaming)) == (told["timeout"], told["streaming"])
+    limits = model.limits
+    names = ("connect_timeout", "timeout", "total_timeout")
+    assert [repr(seconds) for seconds in limits] == [told[name] for name in names]
+    assert repr(model.streaming) == told["streaming"]
     assert told["wire"].strip('"') == model.wire
 
 

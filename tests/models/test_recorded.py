@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from suture.codecs import Request, get_codec
 from suture.messages import AgenticMessage, AssistantGenText, Delta, FunctionToolCall, Reasoning, TokenUsage
 from suture.models import AnthropicModel, BedrockModel, GeminiModel, ModelRequest, OpenAIChatModel, OpenAIResponsesModel
+from suture.models.sampling import leave_out, renames_max_tokens
 from tests.codecs.recordings import Exchange, recordings
 from tests.models.loopback import Answer, Loopback, loopback
 
@@ -260,11 +261,18 @@ def test_a_recorded_stream_gives_what_the_providers_own_sdk_reads(wire: str, exc
     assert [delta.usage for delta in deltas if delta.usage is not None][-1] == expected["usage"]
 
 
+def fitted(request: dict[str, Any]) -> dict[str, Any]:
+    """Return a request without what its model refuses; OpenRouter, where these were recorded, ignores that."""
+    model = request.get("model", "")
+    names = {"max_tokens": "max_completion_tokens"} if renames_max_tokens(model) else {}
+    return {names.get(name, name): value for name, value in request.items() if name not in leave_out(model, request)}
+
+
 @pytest.mark.parametrize(("wire", "exchange"), exchanges())
 def test_the_request_that_is_built_again_is_the_recorded_one(wire: str, exchange: Exchange):
     _, _, server = asyncio.run(ask(wire, exchange, get_codec(wire).decode_request(exchange.request)))
     [asked] = server.requests
-    assert declared(wire, asked.payload) == declared(wire, exchange.request)
+    assert declared(wire, asked.payload) == declared(wire, fitted(exchange.request))
 
 
 def conversations() -> list[Any]:
@@ -292,7 +300,7 @@ def test_the_next_request_of_a_conversation_is_built_from_the_reply_that_was_rea
         return server.requests[0].payload
 
     payload = asyncio.run(converse())
-    assert declared(wire, payload, replied=True) == declared(wire, second.request, replied=True)
+    assert declared(wire, payload, replied=True) == declared(wire, fitted(second.request), replied=True)
 
 
 DEFAULTS: dict[str, dict[str, Any]] = {

@@ -402,8 +402,9 @@ class Turn(msgspec.Struct, eq=False):
         emits = not run.spec.stack.sends_model_events
         root = Collector(sender, emits, False)  # noqa: FBT003 - by place, it is faster
         run.replies = []
+        infos, deferred, wants_pieces = self.tool_infos, self.deferred_tool_infos, run.state.streaming
         request = ModelRequest(
-            run.instruction, self.messages, self.tool_infos, self.options, self.deferred_tool_infos, message_id, root
+            run.instruction, self.messages, infos, self.options, deferred, message_id, root, wants_pieces
         )
         try:
             message = await run.spec.rings["model"](request)

@@ -53,6 +53,8 @@ class ModelRequest(msgspec.Struct, Generic[M], frozen=True):
     """The id that events give the reply."""
     sink: Sink | None = None
     """Where the reply's pieces go; for `wrap_model_call`."""
+    streaming: bool = True
+    """Whether pieces are wanted; a model that is asked without may ask its provider for the whole reply."""
 
 
 class ToolCallRequest(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from functools import cached_property, partial
 from os import environ
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, cast
 
 from suture._aio import Worker
@@ -18,7 +19,6 @@ from suture.errors import (
     ConfigError,
     ModelConnectionError,
     ModelRequestError,
-    ModelTimeoutError,
     SutureError,
 )
 from suture.messages import NativeM
@@ -56,15 +56,21 @@ class BedrockModel(ProviderModel[NativeM]):
     codec_name: ClassVar[str] = "bedrock"
     closes_schema: ClassVar[bool] = True  # 400: 'additionalProperties must be explicitly set to false' (future-agi#412)
     key_from: ClassVar[str] = "the AWS credentials, or AWS_BEARER_TOKEN_BEDROCK"
+    without: ClassVar[Mapping[str, str]] = {
+        "extra_body": "a model's own fields go into additionalModelRequestFields",
+        "extra_query": "Converse takes none",
+        "http_options": "extra_headers and timeout are, or client=",
+    }
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         connections: list[Any] = []
         async with Worker() as worker:
             client = await _do(worker, connections, self._get_client, _ignore)
-            ask = client.converse_stream if self.streaming else client.converse
+            ask = client.converse_stream if body.streaming else client.converse
             ask = partial(ask, **_with_bytes(body.settings), messages=body.forms)
+            ask = partial(_send_with, body.call.headers, ask)
             answer = await _do(worker, connections, ask, _close)
-            if not self.streaming:
+            if not body.streaming:
                 yield {name: value for name, value in answer.items() if name != "ResponseMetadata"}
                 return
             try:
@@ -77,8 +83,15 @@ class BedrockModel(ProviderModel[NativeM]):
     def form(self, message: Any) -> Any:
         return _with_bytes(message)
 
+    def event_silence(self, body: Body) -> float | None:
+        """Return the silence of a request that has one of its own, which boto3 does not know."""
+        is_own = body.call.is_timed or (self.given_client is not None and self.is_timed)
+        return body.call.limits.silence if is_own else None
+
     def lay_over(self, body: Body) -> Body:
         """Return the body; if it has no tools, those that were called are declared."""
+        if body.call.headers and self.given_client is not None:
+            raise ConfigError("a client of boto3 that is passed in takes headers from its own events, not from here")
         named = cast("BedrockCodec", self.codec).name_called_tools({"modelId": self.model, **body.payload})
         del named[body.field]
         return body._replace(settings=named)
@@ -106,8 +119,6 @@ class BedrockModel(ProviderModel[NativeM]):
             return ConfigError(
                 f"BedrockModel cannot ask: {error} Set {self.key_from} and AWS_DEFAULT_REGION, or pass client="
             )
-        if isinstance(error, (found.ReadTimeoutError, found.ConnectTimeoutError)):
-            return ModelTimeoutError(text, provider="bedrock")
         if isinstance(error, found.ConnectionError):
             return ModelConnectionError(text, provider="bedrock")
         if isinstance(error, (found.HTTPClientError, found.IncompleteReadError)):
@@ -135,11 +146,24 @@ class BedrockModel(ProviderModel[NativeM]):
         boto3 = import_extra("boto3", "boto3>=1.40")
         config = import_extra("botocore.config", "boto3>=1.40").Config(
             retries={"total_max_attempts": 1},
-            read_timeout=self.timeout or 600,
-            connect_timeout=60,
+            read_timeout=self.limits.silence,
+            connect_timeout=self.limits.connect,
             max_pool_connections=100,
         )
-        return watch(boto3.client("bedrock-runtime", endpoint_url=self.base_url, config=config))
+        client = boto3.client("bedrock-runtime", endpoint_url=self.base_url, config=config)
+        client.meta.events.register("before-call.bedrock-runtime", _add_headers)
+        return watch(client)
+
+
+def _send_with(headers: Mapping[str, str], ask: Callable[[], Any]) -> Any:
+    """Ask in a thread, which serves one reply, and send `headers` with the request."""
+    _headers.set(headers)
+    return ask()
+
+
+def _add_headers(params: dict[str, Any], **_: Any) -> None:
+    """Put headers into a request before boto3 signs it."""
+    params["headers"].update(_headers.get())
 
 
 def _ignore(_: object) -> None:
@@ -170,6 +194,8 @@ def _with_bytes(value: Any, name: str = "") -> Any:
 
 
 T = TypeVar("T")
+_headers: ContextVar[Mapping[str, str]] = ContextVar("suture_bedrock_headers", default=MappingProxyType({}))
+"""The headers that go with the request of a thread."""
 _connections: ContextVar[list[Any]] = ContextVar("suture_bedrock_connections")
 """The connections on which a watched client is waiting."""
 

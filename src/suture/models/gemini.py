@@ -1,18 +1,19 @@
 """`GeminiModel`: Google's Gemini, through the Gemini API or Vertex AI."""
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from os import environ
 from typing import Any, ClassVar
 
 from suture._extras import import_extra
-from suture.codecs.contents import rest_of
+from suture.codecs.contents import overlay, rest_of
 from suture.codecs.requests import take_out
 from suture.errors import ConfigError, InputError, ModelError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
-from suture.models.http import answers, brief, status_error
+from suture.models.http import answers, brief, status_error, time_limits
+from suture.models.options import Call
 from suture.models.provider import NO_KEY, Body, ProviderModel
 from suture.providers.gemini.stream import read_details
 from suture.wires.fields import is_map, map_of
@@ -37,26 +38,29 @@ class GeminiModel(ProviderModel[NativeM]):
     key_from: ClassVar[str] = "GEMINI_API_KEY, or api_key="
     key_names: ClassVar[tuple[str, ...]] = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     key_paths: ClassVar[tuple[str, ...]] = ("_api_client.api_key",)
+    without: ClassVar[Mapping[str, str]] = {"extra_query": "http_options may have a base_url with a query of its own"}
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         client = await self.client()
         models = getattr(client, "aio", client).models
         if getattr(getattr(client, "_api_client", None), "vertexai", False):
             body = body._replace(messages=[_without_ids(content) for content in body.messages])
-        asked = {
-            "model": self.model,
-            "contents": _DUMMY,
-            "config": {**_NO_AUTOMATION, "http_options": {"extra_body": body.payload}},
-        }
-        if not self.streaming:
-            yield _plain(await models.generate_content(**asked))
+        call = body.call
+        headers = {**call.http_options.get("headers", {}), **call.headers}
+        options = {**call.http_options, "headers": headers, "extra_body": body.payload}
+        asked = {"model": self.model, "contents": _DUMMY, "config": {**_NO_AUTOMATION, "http_options": options}}
+        if not body.streaming:
+            with _waiting(call):
+                whole = await models.generate_content(**asked)
+            yield _plain(whole)
             return
         responses: list[Any] = []
         try:
             noting = answers.set(responses)
             try:
-                chunks = await models.generate_content_stream(**asked)
-                chunk = await anext(chunks, None)
+                with _waiting(call):
+                    chunks = await models.generate_content_stream(**asked)
+                    chunk = await anext(chunks, None)
             finally:
                 answers.reset(noting)
             async with closing(chunks):
@@ -66,6 +70,15 @@ class GeminiModel(ProviderModel[NativeM]):
         finally:
             for response in responses:  # the SDK leaves closing to the garbage collector
                 await response.aclose()
+
+    def event_silence(self, body: Body) -> float | None:
+        """Return the silence that a client that was passed in may show, since it has one limit for all."""
+        is_timed = self.given_client is not None and (self.is_timed or body.call.is_timed)
+        return body.call.limits.silence if is_timed else None
+
+    def lay_fields(self, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of a body with those of `extra_body` merged into them, as the SDK does it."""
+        return overlay(dict(settings), fields)
 
     def lay_over(self, body: Body) -> Body:
         """Return the body, in which Gemini also accepts calls of this turn that another model made.
@@ -99,12 +112,26 @@ class GeminiModel(ProviderModel[NativeM]):
         key = self.api_key or (NO_KEY if self.base_url is not None else None)
         if key is None and not any(environ.get(name) for name in _KEYS):  # the SDK would leave half a client behind
             raise ConfigError(f"GeminiModel has no key: set {self.key_from}")
-        milliseconds = None if self.timeout is None else int(self.timeout * 1000)
-        options = {"httpx_async_client": http, "base_url": self.base_url, "timeout": milliseconds}
+        options = {"httpx_async_client": http, "base_url": self.base_url}
         try:
             return genai.Client(api_key=key, http_options=options)
         except ValueError as error:
             raise ConfigError(f"GeminiModel has no key: set {self.key_from} ({error})") from None
+
+
+@contextmanager
+def _waiting(call: Call) -> Generator[None]:
+    """Have the HTTP client wait as long as the limits say; the SDK's one number would limit the whole reply as well."""
+    if "timeout" in call.http_options:
+        yield
+        return
+    silence = call.limits.silence
+    steps = {"connect": call.limits.connect, "read": silence, "write": silence, "pool": silence}
+    setting = time_limits.set(steps)
+    try:
+        yield
+    finally:
+        time_limits.reset(setting)
 
 
 def _without_ids(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,8 +56,23 @@ _KINDS: Mapping[int, type[ModelError]] = {
     425: ModelServerError,
     429: RateLimitError,
 }
+_PUBLIC_HEADERS = frozenset(
+    (
+        "accept",
+        "content-type",
+        "user-agent",
+        "referer",
+        "http-referer",
+        "x-title",
+        "anthropic-beta",
+        "anthropic-version",
+    )
+)
+"""Headers whose values are no secrets; those of all others are masked in errors."""
 answers: ContextVar[list[Any] | None] = ContextVar("suture_answers", default=None)
 """A list that collects responses, for an SDK that does not close them."""
+time_limits: ContextVar[Mapping[str, float | None] | None] = ContextVar("suture_time_limits", default=None)
+"""The seconds that the HTTP client waits, by step, for an SDK that has one number for all."""
 _PIECE = 64 * 1024
 _GZIP = ("gzip", "x-gzip", "deflate")
 _ANY_GZIP = zlib.MAX_WBITS + 32
@@ -170,6 +185,16 @@ def scrubbed(error: SutureError, secrets: Iterable[str]) -> SutureError:
     return error
 
 
+def secrets_in(headers: Mapping[str, Any]) -> list[str]:
+    """Return the values of headers that may be keys, and the key alone of one such as `Bearer KEY`.
+
+    >>> secrets_in({"authorization": "Bearer sk-123456", "x-title": "harbour"})
+    ['Bearer sk-123456', 'sk-123456']
+    """
+    said = [value for name, value in headers.items() if isinstance(value, str) and name.lower() not in _PUBLIC_HEADERS]
+    return [text for value in said for text in (value.strip(), value.strip().rpartition(" ")[2])]
+
+
 def read_refusal(body: Any) -> tuple[str, str]:
     """Return the reason and the code that the body of a refusal gives."""
     if is_list(body) and body:
@@ -262,6 +287,8 @@ def _make_client() -> Any:
 
     class Client(AsyncClient):
         async def send(self, request: Any, **options: Any) -> Any:
+            if (seconds := time_limits.get()) is not None:
+                request.extensions["timeout"] = dict(seconds)
             return await _send(partial(super().send, **options), request)
 
     class Bounded(AsyncByteStream):

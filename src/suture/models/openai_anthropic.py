@@ -10,11 +10,12 @@ from typing import Any, ClassVar, cast
 
 from suture._extras import import_extra
 from suture.codecs import Codec, get_codec
-from suture.errors import ConfigError, ModelError, ModelTimeoutError, SutureError
+from suture.errors import ConfigError, ModelError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
-from suture.models.http import Bound, brief, status_error
+from suture.models.http import Bound, brief, secrets_in, status_error
 from suture.models.provider import NO_KEY, Body, ProviderModel, WholeBody, to_json
+from suture.models.sampling import renames_max_tokens
 from suture.wires import get_wire
 from suture.wires.fields import parse_json
 
@@ -37,6 +38,8 @@ class SDKModel(ProviderModel[NativeM]):
     """The requirement for pip."""
     brand: ClassVar[str] = "OpenAI"
     """The prefix of the names of the package's client and errors."""
+    without: ClassVar[Mapping[str, str]] = {"http_options": "extra_headers, extra_body and timeout are, or client="}
+    takes_timeout: ClassVar[bool] = True
     path: ClassVar[str]
     """The path of requests, below the client's base URL."""
 
@@ -45,7 +48,7 @@ class SDKModel(ProviderModel[NativeM]):
         framing = self.codec.framing()
         whole: list[bytes] = []
         bound = Bound()
-        is_stream: bool | None = None if self.streaming else False
+        is_stream: bool | None = None if body.streaming else False
         head, has_begun = b"", False
         async with self._ask(client, body) as response:
             if response.headers.get("content-type", "").startswith("text/html"):
@@ -79,7 +82,12 @@ class SDKModel(ProviderModel[NativeM]):
         """Yield the SDK's raw streaming response; the body is sent as ready bytes if the client takes them."""
         is_azure = hasattr(client, "_api_version")  # it reads the model's name from the payload
         sent: dict[str, Any] = {"body": body.payload} if is_azure else {"content": body.content}
-        options = {"headers": {"Content-Type": "application/json", _RAW: "stream"}}
+        call, headers = body.call, {**body.call.headers, "Content-Type": "application/json", _RAW: "stream"}
+        options: dict[str, Any] = {"headers": headers, "params": call.query}
+        if call.timeout is not None:
+            options["timeout"] = call.timeout
+        elif self.is_timed or call.is_timed:
+            options["timeout"] = self._import_sdk().Timeout(call.limits.silence, connect=call.limits.connect)
         response = await client.post(self.path, **sent, cast_to=object, options=options)
         try:
             yield response
@@ -91,7 +99,7 @@ class SDKModel(ProviderModel[NativeM]):
 
     def lay_over(self, body: Body) -> Body:
         """Return the body with the model's name and the `stream` flag."""
-        return body._replace(settings={"model": self.model, **body.settings, "stream": self.streaming})
+        return body._replace(settings={"model": self.model, **body.settings, "stream": body.streaming})
 
     def _import_sdk(self) -> Any:
         return import_extra(self.brand.lower(), self.requirement)
@@ -102,12 +110,15 @@ class SDKModel(ProviderModel[NativeM]):
             body = given.body if given.body is not None else given.response.text
             about = {"key": self.key_hint, "request_id": given.request_id or ""}
             return status_error(provider, given.status_code, body, given.response.headers, **about)
-        if isinstance(error, sdk.APITimeoutError):
-            return ModelTimeoutError("no answer in time", provider=provider)
         if isinstance(error, sdk.APIConnectionError):
             return self.unreached(error.__cause__ or error)
         is_own = isinstance(error, getattr(sdk, f"{self.brand}Error"))
         return ModelError(brief(error), provider=provider) if is_own else None
+
+    def keys_of(self, client: Any) -> list[str]:
+        """Return the secrets of a client, in its headers too."""
+        headers: Mapping[str, Any] = getattr(client, "_custom_headers", {})
+        return [*super().keys_of(client), *secrets_in(headers)]
 
     def make_client(self, http: Any) -> Any:
         sdk = self._import_sdk()
@@ -118,7 +129,7 @@ class SDKModel(ProviderModel[NativeM]):
             chosen["api_key"] = self.api_key
         try:
             make = getattr(sdk, f"Async{self.brand}")
-            client = make(max_retries=0, timeout=self.timeout, http_client=http, **chosen)
+            client = make(max_retries=0, http_client=http, **chosen)
         except getattr(sdk, f"{self.brand}Error"):
             client = None
         ways = ("api_key", "auth_token", "credentials")
@@ -150,9 +161,14 @@ class OpenAIChatModel(SDKModel[NativeM]):
 
     def lay_over(self, body: Body) -> Body:
         """Return the body; a stream also asks for its usage."""
-        is_asked = self.streaming and self.profile not in _TELL_USAGE
-        usage = {"stream_options": {"include_usage": True}} if is_asked else {}
-        return super().lay_over(body._replace(settings={**usage, **body.settings}))
+        settings = dict(body.settings)
+        if not body.streaming:
+            settings.pop("stream_options", None)
+        elif self.profile not in _TELL_USAGE:
+            settings.setdefault("stream_options", {"include_usage": True})
+        if "max_tokens" in settings and renames_max_tokens(settings.get("model", self.model)):
+            settings.setdefault("max_completion_tokens", settings.pop("max_tokens"))
+        return super().lay_over(body._replace(settings=settings))
 
 
 _UNSTORED = get_codec("openai-responses", store=False)

@@ -5,20 +5,18 @@ provider's own wire, knowing the earlier ones) and joins the bytes. What is only
 as a cache mark, is added for one request and never kept.
 """
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import compress, count, takewhile
-from math import inf
 from operator import is_not
 from os import environ
-from time import monotonic
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, Unpack, cast
 
 import msgspec
 
+from suture._aio import LOG
 from suture.codecs import Codec, Loss, Losses, Lost, Request, encode, get_codec, to_agentic
 from suture.codecs.requests import close_schema
 from suture.errors import (
@@ -27,7 +25,6 @@ from suture.errors import (
     InputError,
     ModelConnectionError,
     ModelError,
-    ModelTimeoutError,
     NotInRunError,
     StreamCutError,
     SutureError,
@@ -36,7 +33,11 @@ from suture.events import Custom
 from suture.kernel import ModelRequest, closing, current_run
 from suture.language import Language, resolve_language
 from suture.messages import AgenticMessage, Delta, FrozenMap, FunctionToolCall, History, Message, NativeM
-from suture.models.http import brief, held_by_loop, json_fault, read_refusal, scrubbed
+from suture.models.http import brief, held_by_loop, json_fault, read_refusal, scrubbed, secrets_in
+from suture.models.limits import Limits, find_timeout, innermost, limit_time, ran_out, read_limits
+from suture.models.options import Call, explain_settings, find_misspelt, merge_options, split_options
+from suture.models.sampling import leave_out
+from suture.models.unstreamed import refuses_stream
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile
 from suture.repair import Cause, Repairer
@@ -65,10 +66,16 @@ class Settings(TypedDict, total=False):
     """The key; by default from the environment."""
     base_url: str | None
     """The provider's address; by default the SDK's."""
+    headers: Mapping[str, str] | None
+    """Headers of every request, beside those of the SDK."""
     timeout: float | None
+    """How many seconds a silence may last: until the first byte of a reply, and between two."""
+    connect_timeout: float | None
+    """How many seconds connecting may take."""
+    total_timeout: float | None
     """How many seconds a whole reply may take."""
     streaming: bool
-    """Whether the reply is requested as a stream; `False` for servers that cannot stream."""
+    """Whether the reply is requested as a stream."""
     options: Mapping[str, Any] | None
     """Options of every request, such as `{"temperature": 0}`; those of a run override them."""
 
@@ -88,6 +95,10 @@ class Body(NamedTuple):
     messages: list[Any]
     forms: list[Any]
     """The messages in the form that the SDK takes: bytes, if it takes a ready body."""
+    streaming: bool = True
+    """Whether the reply is requested as a stream."""
+    call: Call = Call()
+    """What the request has beside its body."""
 
     @property
     def payload(self) -> dict[str, Any]:
@@ -205,6 +216,10 @@ class ProviderModel(ABC, Generic[NativeM]):
     """The variables of the environment that hold the provider's own key."""
     closes_schema: ClassVar[bool] = False
     """Whether objects in an answer schema must forbid additional fields."""
+    without: ClassVar[Mapping[str, str]] = {}
+    """Options of other SDKs that have no place here, and what there is instead."""
+    takes_timeout: ClassVar[bool] = False
+    """Whether the SDK has an object of its own for the time of a request."""
     key_paths: ClassVar[tuple[str, ...]] = ()
     """The attributes of an SDK client that hold keys, to keep these out of errors."""
 
@@ -213,18 +228,18 @@ class ProviderModel(ABC, Generic[NativeM]):
     ) -> None:
         unknown = set(settings) - set(Settings.__annotations__)
         if unknown:
-            raise ConfigError(f"{type(self).__name__} takes no {', '.join(sorted(unknown))}; options= passes it on")
+            told = explain_settings(unknown, Settings.__annotations__)
+            raise ConfigError(f"{type(self).__name__} has no such setting; here it is called: {told}")
         if not isinstance(model, str) or not model:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(f"{type(self).__name__} takes the name of a model first, not {model!r}")
         if wire not in {"message", "agentic"}:
             raise ConfigError(f"a model speaks 'message' or 'agentic', not {wire!r}")
-        timeout: Any = settings.get("timeout", 600.0)
-        if timeout is not None and not (type(timeout) in {int, float} and 0 < timeout < inf):
-            raise ConfigError(f"timeout counts seconds, more than 0, or is None for no end; got {timeout!r}")
         options: Any = settings.get("options") or {}
         if not isinstance(options, Mapping):
             raise ConfigError(f"options are a mapping of names to values, not {type(options).__name__}")
-        self.model, self.wire, self.timeout = model, wire, timeout
+        self.model, self.wire = model, wire
+        self.limits = read_limits(settings)
+        self._call = Call(self.limits, headers=_read_headers(settings.get("headers")))
         profile = get_profile(settings.get("profile") or self.codec_name)
         if not profile.speaks_of(self.codec_name):
             raise ConfigError(f"profile {profile.name} has no rules for {self.codec_name} messages")
@@ -240,6 +255,14 @@ class ProviderModel(ABC, Generic[NativeM]):
         """The variable of the environment that `api_key` was read from, if known."""
         self.given_client: Any = settings.get("client")
         self._secrets = {self.api_key} - {NO_KEY} if self.api_key else set[str]()
+        self.is_timed = self.given_client is None or not settings.keys().isdisjoint(("timeout", "connect_timeout"))
+        """Whether the limits hold; a client that is passed in has its own."""
+        self._logged: dict[str, object] = {}
+        """What was logged already, which is once for a model."""
+        self._names: set[str] = set()
+        """The options that were looked at for misspelt names."""
+        self._is_unstreamed = False
+        """Whether the provider has refused to stream."""
         if self.given_client is not None and (self.base_url is not None or self.api_key is not None):
             raise ConfigError("a client that is passed in has its own key and address; give one or the other")
 
@@ -266,27 +289,58 @@ class ProviderModel(ABC, Generic[NativeM]):
         return f"{type(self).__name__}({self.model!r})"
 
     async def stream(self, request: ModelRequest[NativeM], /) -> AsyncIterator[Delta | NativeM]:
-        """Send a request, and yield the reply's deltas as they come, then the whole message."""
+        """Send a request, and yield the reply's deltas as they come, then the whole message.
+
+        If the provider refuses to stream, it is asked once more, and from then on, for the whole reply.
+        """
         body = self.body(request)
+        failure: SutureError | None = None
+        has_begun = False
+        try:
+            async with closing(self._receive(body)) as items:
+                async for item in items:
+                    has_begun = True
+                    yield item
+        except Exception as error:  # noqa: BLE001 - any error of an SDK becomes one of ours
+            known = [*self._secrets, *self.keys_of(self.given_client), *secrets_in(body.call.headers)]
+            failure = scrubbed(self._explain(error, body), known)
+        if failure is None:
+            return
+        failure.__cause__ = failure.__context__ = None  # handled here, so that it does not refer to the SDK's error
+        if has_begun or not body.streaming or not isinstance(failure, ModelError) or not refuses_stream(failure.reason):
+            raise failure
+        self._is_unstreamed = True
+        self._log("stream", f"it does not stream this model ({failure.reason}), and is asked for whole replies instead")
+        async with closing(self.stream(request)) as items:
+            async for item in items:
+                yield item
+
+    async def _receive(self, body: Body) -> AsyncGenerator[Delta | NativeM]:
+        """Send a body, and yield the reply's deltas, then the whole message."""
         reader = self.codec.reader()
         whole: Mapping[str, Any] | None = None
-        failure: SutureError | None = None
-        message: AgenticMessage | None = None
-        try:
-            async with closing(_limit_time(self.events(body), self.timeout, self.codec_name)) as events:
-                async for event in events:
-                    if not self.streaming or isinstance(event, WholeBody):
-                        whole = event  # some servers never stream
-                        continue
-                    for delta in reader.feed(event):
-                        yield delta
-            message = reader.finish() if whole is None else self._read(whole)
-        except Exception as error:  # noqa: BLE001 - any error of an SDK becomes one of ours
-            failure = scrubbed(self._explain(error, body), [*self._secrets, *self.keys_of(self.given_client)])
-        if failure is not None:  # raised here, so that it does not refer to the SDK's error
-            failure.__cause__ = failure.__context__ = None
-            raise failure
-        yield cast("NativeM", encode([cast("AgenticMessage", message)], self.wire).messages[0])
+        stream, silence, total = self.events(body), self.event_silence(body), body.call.limits.total
+        if silence is not None or total is not None:
+            stream = limit_time(stream, silence, total, self.codec_name)
+        async with closing(stream) as events:
+            async for event in events:
+                if not body.streaming or isinstance(event, WholeBody):
+                    whole = event  # some servers never stream
+                    continue
+                for delta in reader.feed(event):
+                    yield delta
+        message = reader.finish() if whole is None else self._read(whole)
+        yield cast("NativeM", encode([message], self.wire).messages[0])
+
+    def event_silence(self, body: Body) -> float | None:
+        """Return how long to wait for an event, if the SDK's client does not limit the silence between bytes."""
+        del body
+        return None
+
+    def _log(self, what: str, text: str) -> None:
+        """Log a warning about this model once."""
+        if self._logged.setdefault(what, mark := object()) is mark:
+            LOG.warning("%s %s: %s", type(self).__name__, self.model, text)
 
     def _read(self, whole: Mapping[str, Any]) -> AgenticMessage:
         """Decode a whole body; if it is not a reply, add the reason that it gives to the error."""
@@ -354,18 +408,41 @@ class ProviderModel(ABC, Generic[NativeM]):
             return type(error)(error.reason, provider=self.codec_name, retryable=error.retryable)
         if isinstance(error, SutureError):
             return error
+        if name := find_timeout(error):
+            limits = body.call.limits if self.is_timed or body.call.is_timed else Limits(None, None)
+            seconds = limits.connect if name == "connect_timeout" else limits.silence
+            return ran_out(name, seconds, self.codec_name, brief(innermost(error)))
         meaning, kind = self.failure(error), type(error)
         if meaning is not None:
             return meaning
         below = kind.__name__ if kind.__module__.partition(".")[0] in _NETWORK else ""
-        if isinstance(error, TimeoutError) or "Timeout" in below:
-            return ModelTimeoutError(f"no answer in time ({brief(error)})", provider=self.codec_name)
         if below:
             return self.unreached(error) if "Connect" in below else self.cut(error)
         if isinstance(error, OSError):
             return ModelConnectionError(f"the connection broke ({brief(error)})", provider=self.codec_name)
         failed = ModelError(f"the exchange failed ({brief(error)})", provider=self.codec_name, retryable=True)
         return json_fault(body.payload, self.codec_name) or failed
+
+    def lay_fields(self, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of a body with those of `extra_body` in their place, as the SDK does it."""
+        return {**settings, **fields}
+
+    def _adapt(self, options: Mapping[str, Any], losses: Losses) -> Mapping[str, Any]:
+        """Leave out the options that this model refuses, and warn of names that are nearly those of others."""
+        if not options:
+            return options
+        new = [name for name in options if name not in self._names]
+        self._names.update(new)
+        for name, meant in find_misspelt(new):
+            self._log(name, f"the option {name} is sent as it is; was {meant} meant?")
+        model = str(options.get("model", self.model))
+        refused = leave_out(model, options)
+        if not refused:
+            return options
+        for name in refused:
+            losses.add(Lost.OPTION, f"{name}, which {model} refuses")
+            self._log(name, f"the option {name} is left out, since {model} refuses it; extra_body= would send it")
+        return {name: value for name, value in options.items() if name not in refused}
 
     def _fit_options(self, options: Mapping[str, Any], losses: Losses, *, has_tools: bool) -> Mapping[str, Any]:
         """Drop options about tools if there are none, and close the answer schema if the provider demands it."""
@@ -382,9 +459,17 @@ class ProviderModel(ABC, Generic[NativeM]):
 
     def body(self, request: ModelRequest[NativeM]) -> Body:
         """Return the body of a request; only its new messages are encoded and fitted."""
-        codec, options = self.choose({**self.options, **request.options})
+        merged = merge_options(self.options, request.options)
+        wants_stream = self.streaming and request.streaming and not self._is_unstreamed
+        is_stream = bool(merged.pop("stream", True)) and wants_stream
+        merged, call = split_options(merged, self._call, self.without)
+        if self.codec.messages_field in merged.keys() | call.body.keys():
+            raise ConfigError(f"{self.codec.messages_field} is no option: the history is what the run is given")
+        if call.timeout is not None and not self.takes_timeout:
+            raise ConfigError(f"timeout counts seconds, not {type(call.timeout).__name__}")
+        codec, options = self.choose(merged)
         losses = Losses()
-        options = self._fit_options(options, losses, has_tools=bool(request.tool_infos))
+        options = self._fit_options(self._adapt(options, losses), losses, has_tools=bool(request.tool_infos))
         run = _find_run()
         language = cast("Language", run.language) if run is not None else resolve_language(None)
         key = (codec.name, codec.field, codec.store, self.rules, language, type(self))
@@ -395,7 +480,8 @@ class ProviderModel(ABC, Generic[NativeM]):
         _send_losses(run, (*conversation.losses, *losses.found()))
         messages, head = conversation.fitted(), codec.write_head(sendable(request.instruction))
         forms = [*map(self.form, head), *conversation.forms(messages)]
-        return self.lay_over(Body(settings, codec.messages_field, [*head, *messages], forms))
+        body = self.lay_over(Body(settings, codec.messages_field, [*head, *messages], forms, is_stream, call))
+        return body._replace(settings=self.lay_fields(body.settings, call.body)) if call.body else body
 
 
 class WholeBody(dict[str, Any]):
@@ -406,26 +492,12 @@ class WholeBody(dict[str, Any]):
     """
 
 
-async def _limit_time(stream: AsyncGenerator[Any], seconds: float | None, provider: str) -> AsyncGenerator[Any]:
-    """Yield the items of `stream`, as long as waiting for them takes no more than `seconds` in all."""
-    left = seconds
-    async with closing(stream) as items:
-        while True:
-            began = monotonic()
-            scope = asyncio.timeout(left)
-            try:
-                async with scope:
-                    item = await anext(items)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                if not scope.expired():
-                    raise  # not from this timeout
-                told = f"the reply was not whole after {seconds:g} seconds; timeout= says how long it may take"
-                raise ModelTimeoutError(told, provider=provider) from None
-            if left is not None:
-                left = max(0.0, left - (monotonic() - began))
-            yield item
+def _read_headers(headers: Any) -> Mapping[str, str]:
+    if headers is None:
+        return FrozenMap()
+    if not isinstance(headers, Mapping) or not all(isinstance(item, str) for pair in headers.items() for item in pair):  # pyright: ignore[reportUnknownVariableType]
+        raise ConfigError("headers are a mapping of names to texts")
+    return FrozenMap(cast("Mapping[str, str]", headers))
 
 
 def _find_run() -> RunContext[Any] | None:

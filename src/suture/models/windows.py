@@ -11,7 +11,9 @@ known window; set `Compaction(max_tokens=…)` or `model.context_window` then. T
 `gpt-4.1-mini` is found by `gpt-4.1`, not by `gpt-4`.
 """
 
-__all__ = ["WINDOWS", "context_window"]
+from collections.abc import Iterable
+
+__all__ = ["WINDOWS", "context_window", "find_name"]
 
 _SIZES = (
     # OpenAI, "Models" (developers.openai.com/api/docs/models); both catalogues, gpt-5-chat and o1-mini LiteLLM alone
@@ -62,17 +64,26 @@ WINDOWS: dict[str, int] = {name: size for size, names in _SIZES for name in name
 """The window in tokens, by the beginning of a model's name."""
 
 
+def find_name(model: str, names: Iterable[str]) -> str:
+    """Return the most specific of `names` that the model called `model` begins with; empty if none does.
+
+    Prefixes do not matter: routers write `anthropic/claude-…`, Bedrock `us.anthropic.claude-…`. Nor does it whether a
+    version has dots or dashes, or what follows a colon.
+
+    >>> find_name("anthropic/claude-opus-4.7:thinking", ["claude", "claude-opus-4-7"]), find_name("my-own", ["claude"])
+    ('claude-opus-4-7', '')
+    """
+    name = model.lower().rpartition("/")[2]
+    tails = [name, *[name[at + 1 :] for at, letter in enumerate(name) if letter == "."]]
+    tails = [f"{tail.partition(':')[0].replace('.', '-')}-" for tail in tails]
+    found = [known for known in names if any(tail.startswith(f"{known.replace('.', '-')}-") for tail in tails)]
+    return max(found, key=len, default="")
+
+
 def context_window(model: str) -> int | None:
     """Return how many tokens a request to the model called `model` may have, or `None` if that is unknown.
-
-    Prefixes do not matter: routers write `anthropic/claude-…`, Bedrock `us.anthropic.claude-…`.
 
     >>> context_window("gpt-4.1-mini"), context_window("us.anthropic.claude-sonnet-4-5-v1:0"), context_window("my-own")
     (1047576, 200000, None)
     """
-    name = model.lower().rpartition("/")[2]
-    names = [name, *[name[at + 1 :] for at, letter in enumerate(name) if letter == "."]]
-    found = [
-        known for known in WINDOWS for each in names if each == known or each.startswith((f"{known}-", f"{known}."))
-    ]
-    return WINDOWS[max(found, key=len)] if found else None
+    return WINDOWS.get(find_name(model, WINDOWS))
