@@ -171,7 +171,7 @@ def test_the_sdk_s_own_object_is_taken_as_a_timeout_where_there_is_one():
                     await read(make_model(other, server.url, options={"timeout": limits}))
             return await timeout_of(model, ModelRequest("", HELLO.messages, options={"timeout": limits}))
 
-    assert "nothing came in time (ReadTimeout" in asyncio.run(run())
+    assert "nothing came in time; timeout=" in asyncio.run(run())
 
 
 @asynccontextmanager
@@ -218,7 +218,7 @@ def test_a_client_of_ones_own_keeps_its_time():
         ):
             return await timeout_of(OpenAIChatModel("m", client=client))
 
-    assert "nothing came in time (ReadTimeout" in asyncio.run(run())
+    assert "nothing came in time; timeout=" in asyncio.run(run())
 
 
 @pytest.mark.parametrize("name", ["timeout", "connect_timeout", "total_timeout"])

@@ -37,7 +37,7 @@ from suture.models.http import brief, held_by_loop, json_fault, read_refusal, sc
 from suture.models.limits import Limits, find_timeout, innermost, limit_time, ran_out, read_limits
 from suture.models.options import Call, explain_settings, find_misspelt, merge_options, split_options
 from suture.models.sampling import leave_out
-from suture.models.unstreamed import refuses_stream
+from suture.models.streaming import is_refused
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile
 from suture.repair import Cause, Repairer
@@ -261,8 +261,8 @@ class ProviderModel(ABC, Generic[NativeM]):
         """What was logged already, which is once for a model."""
         self._names: set[str] = set()
         """The options that were looked at for misspelt names."""
-        self._is_unstreamed = False
-        """Whether the provider has refused to stream."""
+        self._only: bool | None = None
+        """Whether the provider only streams, or never does, once it has refused the other."""
         if self.given_client is not None and (self.base_url is not None or self.api_key is not None):
             raise ConfigError("a client that is passed in has its own key and address; give one or the other")
 
@@ -291,7 +291,7 @@ class ProviderModel(ABC, Generic[NativeM]):
     async def stream(self, request: ModelRequest[NativeM], /) -> AsyncIterator[Delta | NativeM]:
         """Send a request, and yield the reply's deltas as they come, then the whole message.
 
-        If the provider refuses to stream, it is asked once more, and from then on, for the whole reply.
+        If the provider refuses to stream, it is asked again, and from then on, for whole replies; or the other way.
         """
         body = self.body(request)
         failure: SutureError | None = None
@@ -307,10 +307,13 @@ class ProviderModel(ABC, Generic[NativeM]):
         if failure is None:
             return
         failure.__cause__ = failure.__context__ = None  # handled here, so that it does not refer to the SDK's error
-        if has_begun or not body.streaming or not isinstance(failure, ModelError) or not refuses_stream(failure.reason):
+        if has_begun or self._only == body.streaming or not isinstance(failure, ModelError):
             raise failure
-        self._is_unstreamed = True
-        self._log("stream", f"it does not stream this model ({failure.reason}), and is asked for whole replies instead")
+        if not is_refused(failure.reason, streaming=body.streaming):
+            raise failure
+        self._only = not body.streaming
+        ways = ("whole replies", "streams") if self._only else ("streams", "whole replies")
+        self._log("stream", f"the provider refuses {ways[0]} ({failure.reason}); it is asked for {ways[1]} instead")
         async with closing(self.stream(request)) as items:
             async for item in items:
                 yield item
@@ -411,7 +414,8 @@ class ProviderModel(ABC, Generic[NativeM]):
         if name := find_timeout(error):
             limits = body.call.limits if self.is_timed or body.call.is_timed else Limits(None, None)
             seconds = limits.connect if name == "connect_timeout" else limits.silence
-            return ran_out(name, seconds, self.codec_name, brief(innermost(error)))
+            inner = innermost(error)
+            return ran_out(name, seconds, self.codec_name, brief(inner) if str(inner) else "")
         meaning, kind = self.failure(error), type(error)
         if meaning is not None:
             return meaning
@@ -460,8 +464,8 @@ class ProviderModel(ABC, Generic[NativeM]):
     def body(self, request: ModelRequest[NativeM]) -> Body:
         """Return the body of a request; only its new messages are encoded and fitted."""
         merged = merge_options(self.options, request.options)
-        wants_stream = self.streaming and request.streaming and not self._is_unstreamed
-        is_stream = bool(merged.pop("stream", True)) and wants_stream
+        wants_stream = bool(merged.pop("stream", True)) and self.streaming and request.streaming
+        is_stream = wants_stream if self._only is None else self._only
         merged, call = split_options(merged, self._call, self.without)
         if self.codec.messages_field in merged.keys() | call.body.keys():
             raise ConfigError(f"{self.codec.messages_field} is no option: the history is what the run is given")

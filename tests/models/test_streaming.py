@@ -11,7 +11,7 @@ from suture import ChatModelAgent
 from suture.errors import ModelRequestError
 from suture.events import MessageDelta
 from suture.models import ModelRequest
-from suture.models.unstreamed import REFUSALS
+from suture.models.streaming import ONLY_STREAMS, ONLY_WHOLE
 from tests.models.loopback import Answer, Asked, loopback
 from tests.models.providers import HELLO, WIRES, call_reply, make_model, refusal, streamed, text_reply, whole
 
@@ -31,6 +31,14 @@ TEXTS = (
     "Error in `stream`: `stream` is not supported for this model",
     "This model does not support streaming.",
     "Streaming is not yet supported.",
+)
+
+
+ONLY_STREAM_TEXTS = (
+    "This model only support stream mode, please enable the stream parameter to access the model. ",
+    "parameter.enable_thinking must be set to false for non-streaming calls",
+    "enable thinking can not be support when `stream=False`.",
+    "Stream must be set to true",
 )
 
 
@@ -135,6 +143,41 @@ def test_a_provider_that_refuses_to_stream_is_asked_again_without_and_it_is_logg
     assert "asked for whole replies instead" in record.getMessage()
 
 
+QWEN = "parameter.enable_thinking must be set to false for non-streaming calls"
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_provider_that_only_streams_is_asked_again_for_a_stream(wire: str, caplog: pytest.LogCaptureFixture):
+    def answer(asked: Asked) -> Answer:
+        return streamed(wire, text_reply()) if wants_stream(wire, asked) else refusal(wire, 400, QWEN)
+
+    async def run() -> list[bool]:
+        async with loopback(answer) as server:
+            agent = ChatModelAgent(model=make_model(wire, server.url))
+            for _ in range(2):
+                async with agent.stream("hi", streaming=False) as running:
+                    deltas = [event async for event in running if isinstance(event, MessageDelta)]
+                assert (running.final_result.output, deltas) == ("The sea is calm.", [])
+            return [wants_stream(wire, asked) for asked in server.requests]
+
+    assert asyncio.run(run()) == [False, True, True]
+    [record] = [record for record in caplog.records if record.name == "suture"]
+    assert "asked for streams instead" in record.getMessage()
+
+
+def test_a_provider_that_refuses_both_is_asked_twice():
+    def answer(asked: Asked) -> Answer:
+        return refusal("openai-chat", 400, VERIFY if wants_stream("openai-chat", asked) else QWEN)
+
+    async def run() -> int:
+        async with loopback(answer) as server:
+            with pytest.raises(ModelRequestError, match="non-streaming"):
+                await text_of(make_model("openai-chat", server.url))
+            return len(server.requests)
+
+    assert asyncio.run(run()) == 2
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_every_known_wording_is_understood(text: str):
     async def run() -> list[bool]:
@@ -145,10 +188,24 @@ def test_every_known_wording_is_understood(text: str):
     assert asyncio.run(run()) == [True, False]
 
 
+@pytest.mark.parametrize("text", ONLY_STREAM_TEXTS)
+def test_every_known_wording_of_a_server_that_only_streams_is_understood(text: str):
+    def answer(asked: Asked) -> Answer:
+        is_stream = wants_stream("openai-chat", asked)
+        return streamed("openai-chat", text_reply()) if is_stream else refusal("openai-chat", 400, text)
+
+    async def run() -> str:
+        async with loopback(answer) as server:
+            return await text_of(make_model("openai-chat", server.url, streaming=False))
+
+    assert asyncio.run(run()) == "The sea is calm."
+
+
 def test_the_wordings_are_those_that_are_tested():
-    for words, source in REFUSALS:
-        assert any(words in text.lower() for text in TEXTS)
-        assert "#" in source
+    for table, texts in ((ONLY_WHOLE, TEXTS), (ONLY_STREAMS, ONLY_STREAM_TEXTS)):
+        for words, source in table:
+            assert any(words in text.lower() for text in texts)
+            assert "#" in source
 
 
 @pytest.mark.parametrize("wire", WIRES)
