@@ -179,7 +179,7 @@ def test_a_follower_agrees_with_repair_at_every_step_however_the_history_grows_o
                 break
             size = data.draw(st.integers(1, left))
             new = messages[len(grown) : len(grown) + size]
-            grown = History([*grown, *new]) if data.draw(st.booleans()) else grown.extend(new)
+            grown = History([*grown, *new]) if data.draw(st.booleans()) else grown.continue_with(new)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -94,7 +94,7 @@ def test_a_history_that_is_followed_as_it_grows_comes_out_the_same(
     grown: History[Any] = History()
     while len(grown) < len(messages):
         size = data.draw(st.integers(1, len(messages) - len(grown)))
-        grown = grown.extend(messages[len(grown) : len(grown) + size])
+        grown = grown.continue_with(messages[len(grown) : len(grown) + size])
         whole = suture.repair(messages[: len(grown)], wire="langchain", profile=profile)
         assert list(follower.follow(grown).messages) == list(whole.messages)
 
