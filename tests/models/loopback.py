@@ -66,6 +66,8 @@ class Loopback:
         self.connections = 0
         self.serving: set[asyncio.Task[Any]] = set()
         self.writers: set[asyncio.StreamWriter] = set()
+        self.empty = asyncio.Event()
+        """Set when no connection is left."""
         self.loop = asyncio.get_running_loop()
 
     def answer(self, asked: Asked) -> Answer:
@@ -80,6 +82,7 @@ class Loopback:
         assert task is not None
         self.serving.add(task)
         self.writers.add(writer)
+        self.empty.clear()
         self.connections += 1
         with suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
@@ -95,18 +98,21 @@ class Loopback:
                     break
         self.serving.discard(task)
         self.writers.discard(writer)
+        if not self.writers:
+            self.empty.set()
         with suppress(ConnectionError):
             writer.close()
 
     def hang_up(self) -> None:
         """Close all connections, from another thread, as a server does with idle ones."""
+        asyncio.run_coroutine_threadsafe(self.abort(), self.loop).result()
 
-        async def close() -> None:
-            for writer in list(self.writers):
-                writer.close()
+    async def abort(self) -> None:
+        """Close all connections, without waiting for the goodbye of clients that speak TLS."""
+        for writer in list(self.writers):
+            writer.transport.abort()
+            with suppress(ConnectionError):
                 await writer.wait_closed()
-
-        asyncio.run_coroutine_threadsafe(close(), self.loop).result()
 
     async def _say(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Send one response; tell whether the connection can be used again."""
@@ -192,6 +198,8 @@ async def loopback(
         yield served
     finally:
         server.close()
+        if tls is not None:
+            await served.abort()
         for task in served.serving:
             task.cancel()
         if served.serving:

@@ -61,6 +61,7 @@ class BedrockModel(ProviderModel[NativeM]):
         "extra_query": "Converse takes none",
         "http_options": "extra_headers and timeout are, or client=",
     }
+    client_from: ClassVar[tuple[str, str]] = ("botocore", 'boto3.client("bedrock-runtime")')
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         connections: list[Any] = []

@@ -37,6 +37,7 @@ class GeminiModel(ProviderModel[NativeM]):
     codec_name: ClassVar[str] = "gemini"
     key_from: ClassVar[str] = "GEMINI_API_KEY, or api_key="
     key_names: ClassVar[tuple[str, ...]] = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    client_from: ClassVar[tuple[str, str]] = ("google", "genai.Client()")
     key_paths: ClassVar[tuple[str, ...]] = ("_api_client.api_key",)
     without: ClassVar[Mapping[str, str]] = {"extra_query": "http_options may have a base_url with a query of its own"}
 

@@ -40,6 +40,7 @@ class SDKModel(ProviderModel[NativeM]):
     """The prefix of the names of the package's client and errors."""
     without: ClassVar[Mapping[str, str]] = {"http_options": "extra_headers, extra_body and timeout are, or client="}
     takes_timeout: ClassVar[bool] = True
+    client_from: ClassVar[tuple[str, str]] = ("openai", "openai.AsyncOpenAI()")
     path: ClassVar[str]
     """The path of requests, below the client's base URL."""
 
@@ -221,6 +222,7 @@ class AnthropicModel(SDKModel[NativeM]):
     key_names: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     requirement: ClassVar[str] = "anthropic>=2"
     brand: ClassVar[str] = "Anthropic"
+    client_from: ClassVar[tuple[str, str]] = ("anthropic", "anthropic.AsyncAnthropic()")
     path: ClassVar[str] = "/v1/messages"
 
     def lay_over(self, body: Body) -> Body:

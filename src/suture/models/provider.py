@@ -33,6 +33,7 @@ from suture.events import Custom
 from suture.kernel import ModelRequest, closing, current_run
 from suture.language import Language, resolve_language
 from suture.messages import AgenticMessage, Delta, FrozenMap, FunctionToolCall, History, Message, NativeM
+from suture.models.given import check_client, client_of_loop
 from suture.models.http import brief, held_by_loop, json_fault, read_refusal, scrubbed, secrets_in
 from suture.models.limits import Limits, find_timeout, innermost, limit_time, ran_out, read_limits
 from suture.models.options import Call, explain_settings, find_misspelt, merge_options, split_options
@@ -61,7 +62,7 @@ class Settings(TypedDict, total=False):
     profile: str | Profile | None
     """Whose rules apply to requests; by default the provider's own."""
     client: Any
-    """A client of the provider's SDK; it is used as it is, and not closed."""
+    """A client of the provider's SDK; it is neither changed nor closed, and each event loop has its own connections."""
     api_key: str | None
     """The key; by default from the environment."""
     base_url: str | None
@@ -220,6 +221,8 @@ class ProviderModel(ABC, Generic[NativeM]):
     """Options of other SDKs that have no place here, and what there is instead."""
     takes_timeout: ClassVar[bool] = False
     """Whether the SDK has an object of its own for the time of a request."""
+    client_from: ClassVar[tuple[str, str]] = ("", "")
+    """The package of the SDK, and an example of its client."""
     key_paths: ClassVar[tuple[str, ...]] = ()
     """The attributes of an SDK client that hold keys, to keep these out of errors."""
 
@@ -263,8 +266,14 @@ class ProviderModel(ABC, Generic[NativeM]):
         """The options that were looked at for misspelt names."""
         self._only: bool | None = None
         """Whether the provider only streams, or never does, once it has refused the other."""
-        if self.given_client is not None and (self.base_url is not None or self.api_key is not None):
+        if self.given_client is not None:
+            self._check_client()
+
+    def _check_client(self) -> None:
+        """Raise `ConfigError` if the client that was passed in cannot be used, or not with the other settings."""
+        if self.base_url is not None or self.api_key is not None:
             raise ConfigError("a client that is passed in has its own key and address; give one or the other")
+        check_client(type(self).__name__, self.given_client, *self.client_from)
 
     @property
     def name(self) -> str:
@@ -361,9 +370,9 @@ class ProviderModel(ABC, Generic[NativeM]):
         """Send `body` and yield the events of the stream, or the whole body if this model does not stream."""
 
     async def client(self) -> Any:
-        """Return the client that was passed in, or one over the HTTP client of the running loop."""
+        """Return the client of the running loop: a copy of the one that was passed in, or one over our HTTP client."""
         if self.given_client is not None:
-            return self.given_client
+            return await client_of_loop(self.given_client)
         held = await held_by_loop()
         address, client = held.made.get(self, ("", None))
         if client is None or address != self.base_url:
