@@ -280,13 +280,13 @@ class Journal:
         if run.history is not self._written:
             self.note_history(run.history)
         fields: dict[str, Any] = {}
-        for name, old in known.items():
-            value = getattr(state, name)
-            if value is not old and value != old:
-                known[name] = value
-                fields[name] = value if name in _AS_IT_IS else _store(run, name, value)
-        if fields:
-            with self._guard:
+        with self._guard:
+            for name, old in known.items():
+                value = getattr(state, name)
+                if value is not old and value != old:
+                    known[name] = value
+                    fields[name] = value if name in _AS_IT_IS else _store(run, name, value)
+            if fields:
                 last = self._noted[-1] if self._noted else None
                 if type(last) is Changed:
                     last.fields.update(fields)
@@ -319,17 +319,20 @@ class Journal:
         self.note_beginning(state)
         self._known = _fields_of(RunState()) | {name: getattr(state, name) for name in (*_BEGUN, "driver", "live")}
         self.note_history(self.run.history)
-        self.note_spending(state.usage)
+        self.note(Spent(list(astuple(state.usage))))
+        self._known["usage"] = state.usage
         for name in MAPPINGS - {"session", "waiting"}:
             if entries := getattr(state, name):
                 self.note_entries(name, entries)
         self.note_state()
         return encode_records(self.take_noted())
 
-    def note_spending(self, usage: TokenUsage) -> None:
-        """Note that the run used more tokens."""
-        self.note(Spent(list(astuple(usage))))
-        self._known["usage"] = self.run.state.usage
+    def spend(self, usage: TokenUsage) -> None:
+        """Count tokens that the run used, and note them. Tools in threads may call this, too."""
+        state = self.run.state
+        with self._guard:
+            state.usage = self._known["usage"] = run_state.add_usage(state.usage, usage)
+            self._noted.append(Spent(list(astuple(usage))))
 
     def note_history(self, history: History[Any]) -> None:
         """Note what has changed in the history since it was last noted."""

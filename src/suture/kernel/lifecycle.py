@@ -156,7 +156,7 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
         if old.partial is not None:
             run.history = run.history.continue_with(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
-    run.state = fresh
+    run.state, run.usage_before = fresh, fresh.usage
     run.history = run.history.continue_with(start.messages) if restored else History(start.messages)
     run.output_message = None
     if restored:

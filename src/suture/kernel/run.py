@@ -52,12 +52,15 @@ class Work:
         """The interrupts that the run waits for, once it is interrupted."""
         self.escalated = False
         self.has_begun = False
+        self.around: Execution | None = None
+        """The run inside which this one was begun, as a tool or by the code of one: it pays for this one."""
 
     def begin(self, *, listens: bool) -> "asyncio.Task[None]":
         """Start the task if it was not started; `listens`: somebody will read the events."""
         if self.task is None:
-            run, around = self.run, get_frame(None)
-            run.depth = around.run.depth + 1 if around is not None else 1
+            run, frame = self.run, get_frame(None)
+            self.around = frame.run if frame is not None else None
+            run.depth = self.around.depth + 1 if self.around is not None else 1
             if run.depth > _DEEPEST:
                 raise ConfigError(f"{_DEEPEST} agents run inside each other; does one run itself without end?")
             if listens and run.emitter is None:
@@ -81,10 +84,18 @@ class Work:
                 result.error.result = self.result
         finally:
             self.is_over, self.run.depth = True, 0
+            if self.around is not None:
+                self._charge(self.around)
             if self.run.opened is not None:
                 await run_to_the_end(self.run.opened.close())
             if self.buffer is not None:
                 self.buffer.close()
+
+    def _charge(self, around: Execution) -> None:
+        """Count what this run has used, since it was begun or resumed, for the run around it."""
+        used = subtract_usage(self.run.state.usage, self.run.usage_before)
+        if used.total_tokens:
+            around.spend(used)
 
     async def _drive(self) -> tuple[Outcome, BaseException | None, tuple[Waiting, ...]] | None:
         """Drive the loop; return how the run ends, or `None` if it continues after the one step that was asked for."""
@@ -349,9 +360,6 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
         frame.unstoppable = frame.unstoppable or Cause.UNKNOWN in inner.state.causes.values()
         if outer.journal is not None and inner.journal is not None and inner.journal.broken is not None:
             outer.journal.broken = inner.journal.broken
-        used = subtract_usage(inner.state.usage, inner.usage_before)
-        if used.total_tokens:
-            outer.spend(used)
     if result.outcome is Outcome.INTERRUPTED:
         raise InterruptSignal(work.waiting)
     if result.outcome is Outcome.CANCELLED:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequenc
 from contextvars import ContextVar
 from operator import attrgetter
 from os import urandom
-from threading import get_ident
+from threading import Lock, get_ident
 from time import time
 from typing import Any, TypeVar, overload
 
@@ -31,6 +31,8 @@ from suture.wires import Call, ChatWire
 T = TypeVar("T")
 LIMIT = 256
 """How many unread events there may be before a model's stream waits for the reader."""
+_SPENDING = Lock()
+"""Held while usage is added to that of a run, since tools in threads may do so at once."""
 
 
 class Spec(msgspec.Struct, frozen=True, eq=False):
@@ -269,9 +271,11 @@ class Execution:
 
     def spend(self, usage: TokenUsage) -> None:
         """Count usage that was not in a reply of this run: a rejected attempt, a summary, an agent inside it."""
-        self.state.usage = add_usage(self.state.usage, usage)
         if self.journal is not None:
-            self.journal.note_spending(usage)
+            self.journal.spend(usage)
+            return
+        with _SPENDING:
+            self.state.usage = add_usage(self.state.usage, usage)
 
     def put(self, field: str, entries: Mapping[Any, Any]) -> None:
         """Set entries of a stored mapping."""

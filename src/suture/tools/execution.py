@@ -84,7 +84,10 @@ class RunContext(Generic[Deps]):
         raise NotImplementedError
 
     def spend(self, usage: TokenUsage) -> None:
-        """Count tokens that your own code has used for this run; they count for the result's usage and the budget."""
+        """Count tokens that your own code has used for this run; they count for the result's usage and the budget.
+
+        What agents have used that your code ran is counted already.
+        """
         raise NotImplementedError
 
     def send(self, event: Any) -> None:
