@@ -32,7 +32,7 @@ from suture.tools import _forms as forms
 from suture.tools._forms import CONSTRAINTS, Entry, Form, UnreadableError
 from suture.tools._scalars import LABELS
 
-__all__ = ["Builder", "is_pydantics", "shown_default"]
+__all__ = ["Builder", "in_msgspecs_words", "is_pydantics", "shown_default"]
 
 _ARRAYS: dict[Any, Callable[[list[Any]], Any]] = {
     list: list,
@@ -303,6 +303,23 @@ def _annotate(base: Any, metadata: list[Any]) -> Any:
     return Annotated[(base, *metadata)] if metadata else base
 
 
+def in_msgspecs_words(hint: Any) -> Any:
+    """Return an annotation with its outermost constraints as msgspec writes them, if it can."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    metadata: list[Any] = []
+    for meta in hint.__metadata__:
+        known = _read_metadata(meta)
+        if known is None:
+            return hint
+        own = isinstance(meta, str | msgspec.Meta)
+        try:
+            metadata.append(meta if own else msgspec.Meta(**known[0], **known[1]))
+        except (TypeError, ValueError):  # such as a bound that is a date
+            return hint
+    return _annotate(hint.__origin__, metadata)
+
+
 def _read_metadata(meta: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Return the constraints of one piece of metadata, and its notes for the schema; `None` if only pydantic knows."""
     if isinstance(meta, str):
@@ -348,7 +365,7 @@ def is_pydantics(value: Any) -> bool:
 
 
 def _is_typed_dict(kind: Any) -> bool:
-    return issubclass(kind, dict) and hasattr(kind, "__required_keys__")  # that of typing_extensions is another one
+    return hasattr(kind, "__required_keys__") and issubclass(kind, dict)  # that of typing_extensions is another one
 
 
 def _is_model(kind: Any) -> bool:

@@ -154,11 +154,11 @@ class Form(Protocol):
 
 
 @runtime_checkable
-class Textual(Protocol):
-    """A form that reads JSON text itself."""
+class Decoding(Protocol):
+    """A form that can read JSON text at once."""
 
-    def read_text(self, text: str | bytes, place: str, reading: Reading) -> Any:
-        """Read JSON text as it is."""
+    def decoder(self, *, strict: bool) -> Callable[[str | bytes], Any]:
+        """Return the function that reads JSON text, and raises if it does not fit."""
         ...
 
 

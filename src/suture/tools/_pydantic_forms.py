@@ -1,6 +1,7 @@
 """Forms that pydantic makes; importing this file imports pydantic."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -32,13 +33,11 @@ class Adapted:
             raise UnreadableError(hint, why) from error
         self.label = "object" if "properties" in self._schema else getattr(hint, "__name__", None) or repr(hint)
 
-    def read(self, value: Any, place: str, reading: Reading) -> Any:
-        return self.read_text(msgspec.json.encode(value), place, reading)
+    def decoder(self, *, strict: bool) -> Callable[[str | bytes], Any]:
+        return partial(self._adapter.validate_json, strict=True) if strict else self._adapter.validate_json
 
-    def read_text(self, text: str | bytes, place: str, reading: Reading) -> Any:
-        """Read JSON text as it is."""
-        strict = None if reading.lax else True
-        return self._read(lambda: self._adapter.validate_json(text, strict=strict), place, reading)
+    def read(self, value: Any, place: str, reading: Reading) -> Any:
+        return self._read(lambda: self.decoder(strict=not reading.lax)(msgspec.json.encode(value)), place, reading)
 
     def check(self, value: Any, place: str, reading: Reading) -> Any:
         """Check a value that has been read."""

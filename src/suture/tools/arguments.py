@@ -124,7 +124,6 @@ class _Slot(NamedTuple):
     """A parameter that the model fills in; without a default it must."""
 
     name: str
-    annotation: Any
     reader: FormReader
     default: Callable[[], Any] | None
     shown: Mapping[str, Any]
@@ -148,7 +147,7 @@ def _make_slot(tool: str, parameter: Parameter, *, strict: bool) -> _Slot:
             f"tool {tool!r}, parameter {parameter.name!r}: {error}; annotate it with {READABLE}; "
             f"what only your program has is passed with run(..., deps=...): take a RunContext[{error.name}]"
         ) from error
-    return _Slot(parameter.name, annotation, reader, make_default, shown)
+    return _Slot(parameter.name, reader, make_default, shown)
 
 
 def _make_schema(slots: Sequence[_Slot], notes: Mapping[str, str]) -> dict[str, Any]:
@@ -164,19 +163,18 @@ def _make_schema(slots: Sequence[_Slot], notes: Mapping[str, str]) -> dict[str, 
 
 def _slots_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str, Any]]:
     """Make the function that reads arguments: exactly and all at once, else one by one."""
-    exactly = _exact_reader(tool, slots) if all(slot.reader.native for slot in slots) else None
+    exactly = _exact_reader(tool, slots)
     known = [slot.name for slot in slots]
 
     def read(text: str) -> dict[str, Any]:
-        if exactly is not None:
-            try:
-                return exactly(text)
-            except Exception:  # noqa: BLE001, S110 - they are told one by one
-                pass
+        try:
+            return exactly(text)
+        except Exception:  # noqa: BLE001, S110 - they are told one by one
+            pass
         written = _decode_object(text, _decode_raw)
         problems = [_unknown(name, known) for name in written if name not in known]
         values: dict[str, Any] = {}
-        for name, _, reader, default, _ in slots:
+        for name, reader, default, _ in slots:
             if name in written:
                 try:
                     values[name] = reader.read(bytes(written[name]))
@@ -197,21 +195,31 @@ def _slots_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str
 
 
 def _exact_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str, Any]]:
-    """Make the function that reads all arguments with one decoder of msgspec."""
+    """Make the function that reads all arguments with one decoder of msgspec, except those that only forms read."""
     names = tuple(slot.name for slot in slots)
     # A name that structs may use themselves is not used as a field.
     rename = {f"at{place}" if name.startswith("_") else name: name for place, name in enumerate(names)}
+    kinds = [msgspec.Raw if slot.reader.native is None else slot.reader.native for slot in slots]
     fields = [
-        (field, slot.annotation)
+        (field, kind)
         if slot.default is None  # msgspec would copy a mutable default
-        else (field, slot.annotation, msgspec.field(default_factory=slot.default))
-        for field, slot in zip(rename, slots, strict=True)
+        else (field, kind, msgspec.field(default_factory=slot.default))
+        for field, kind, slot in zip(rename, kinds, slots, strict=True)
     ]
     kind = msgspec.defstruct(tool, fields, rename=rename, kw_only=True, forbid_unknown_fields=True)
     decode = msgspec.json.Decoder(kind).decode
-    if all(field == name for field, name in rename.items()):
+    by_forms = [(slot.name, slot.reader.read) for slot in slots if slot.reader.native is None]
+    if not by_forms and all(field == name for field, name in rename.items()):
         return lambda text: asdict(decode(text))
-    return lambda text: dict(zip(names, astuple(decode(text)), strict=True))
+
+    def read(text: str) -> dict[str, Any]:
+        values = dict(zip(names, astuple(decode(text)), strict=True))
+        for name, read_value in by_forms:
+            if type(values[name]) is msgspec.Raw:  # else it is the default
+                values[name] = read_value(bytes(values[name]))
+        return values
+
+    return read
 
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

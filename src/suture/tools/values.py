@@ -11,8 +11,8 @@ import msgspec
 
 from suture._text import shorten
 from suture.errors import ConfigError
-from suture.tools._annotations import Builder
-from suture.tools._forms import Form, Reading, Textual, UnreadableError, said
+from suture.tools._annotations import Builder, in_msgspecs_words
+from suture.tools._forms import Decoding, Form, Reading, UnreadableError, said
 from suture.tools._schemas import make_schema
 
 __all__ = [
@@ -71,11 +71,11 @@ class ValueReader(NamedTuple):
 
 
 class FormReader(NamedTuple):
-    """The form of a type and its reader; `native` if msgspec alone reads what is exactly of the type."""
+    """The form of a type and its reader; `native` is the type if msgspec alone reads what is exactly of it."""
 
     form: Form
     read: Callable[[str | bytes], Any]
-    native: bool
+    native: Any | None
 
 
 def make_value_reader(annotation: Any, name: str, *, where: str, strict: bool = False) -> ValueReader:
@@ -93,12 +93,16 @@ def make_value_reader(annotation: Any, name: str, *, where: str, strict: bool = 
 
 def make_form_reader(annotation: Any, name: str, *, strict: bool) -> FormReader:
     """Make the form and the reader for an annotation, or raise `UnreadableError`."""
+    annotation = in_msgspecs_words(annotation)
     builder = Builder()
     try:
         form = builder.build(annotation)
     except RecursionError as error:
         raise UnreadableError(annotation, "it is nested without end") from error
     decode = _exact_decoder(annotation) if builder.native else None
+    native = annotation if decode is not None else None
+    if isinstance(form, Decoding):
+        decode = form.decoder(strict=strict)
 
     def read(text: str | bytes) -> Any:
         if decode is not None:
@@ -108,18 +112,14 @@ def make_form_reader(annotation: Any, name: str, *, strict: bool) -> FormReader:
                 pass
         reading = Reading(lax=not strict)
         try:
-            if isinstance(form, Textual):
-                found = form.read_text(text, name, reading)
-            else:
-                found = form.read(decode_json(text, name), name, reading)
+            found = form.read(decode_json(text, name), name, reading)
         except RecursionError as error:
             raise ValueProblemsError(f"{name}: {said(error)}") from error
-        if not reading.problems:
-            return found
-        decode_json(text, name)
-        raise ValueProblemsError(*shorten_problems(reading.problems))
+        if reading.problems:
+            raise ValueProblemsError(*shorten_problems(reading.problems))
+        return found
 
-    return FormReader(form, read, decode is not None)
+    return FormReader(form, read, native)
 
 
 def shorten_problems(problems: Sequence[str]) -> list[str]:
