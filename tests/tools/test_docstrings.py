@@ -1,7 +1,10 @@
 """What a docstring says about a tool and its parameters."""
 
+from typing import Any
+
 import pytest
 
+from suture.tools import tool
 from suture.tools.signature import read_docstring
 
 
@@ -40,3 +43,76 @@ from suture.tools.signature import read_docstring
 )
 def test_a_docstring_is_read_as_its_writer_meant_it(text, description, parameters):
     assert read_docstring(text) == (description, parameters)
+
+
+NUMPY = """Get the forecast.
+
+    Of one city.
+
+    Parameters
+    ----------
+    city : str
+        Name of the city,
+        as it is written there.
+
+        More of it.
+    days, hours : int, optional
+        How long: in all.
+    *names
+        Others.
+    unit : {'c', 'f'}
+
+    Other Parameters
+    ----------------
+    exact : bool, default: False
+        Whether to round.
+
+    Returns
+    -------
+    report : str
+        The forecast.
+
+    Examples
+    --------
+    >>> forecast("Rome")
+    """
+
+
+def test_a_docstring_in_numpys_style_describes_the_parameters():
+    assert read_docstring(NUMPY) == (
+        "Get the forecast.\n\nOf one city.",
+        {
+            "city": "Name of the city, as it is written there. More of it.",
+            "days": "How long: in all.",
+            "hours": "How long: in all.",
+            "names": "Others.",
+            "unit": "",
+            "exact": "Whether to round.",
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "description", "parameters"),
+    [
+        ("Parameters\n    ----------\n    a : int\n        One.", "", {"a": "One."}),
+        ("Get it.\n\nReturns\n-------\nstr\n    b : Two.", "Get it.", {}),
+        ("Get it.\n\nParameters\n----------\na\n    One.\n", "Get it.", {"a": "One."}),
+        ("Get it.\n\nParameters\nof the call.", "Get it.\n\nParameters\nof the call.", {}),
+        ("Title\n-----\n\nGet it.", "Title\n-----\n\nGet it.", {}),
+        ("Get it.\n\nParameters\n----------", "Get it.", {}),
+    ],
+)
+def test_a_line_below_a_title_makes_a_section_of_what_is_known(text, description, parameters):
+    assert read_docstring(text) == (description, parameters)
+
+
+def test_what_numpys_style_says_reaches_the_schema():
+    def forecast(city: str, days: int = 3) -> str: ...
+
+    forecast.__doc__ = NUMPY
+    parameters: Any = tool(forecast).info.parameters
+    assert [each["description"] for each in parameters["properties"].values()] == [
+        "Name of the city, as it is written there. More of it.",
+        "How long: in all.",
+    ]

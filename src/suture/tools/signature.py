@@ -3,7 +3,7 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from types import FunctionType, MethodType, NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, NamedTuple, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
@@ -180,9 +180,12 @@ def _frames_around(origin: Callable[..., Any], names: dict[str, Any]) -> Iterato
 
 # --- docstrings ---------------------------------------------------------------------------------
 
-_PARAMETERS = frozenset(("args", "arguments", "parameters", "params", "keyword args", "keyword arguments"))
+_PARAMETERS = frozenset(
+    ("args", "arguments", "parameters", "other parameters", "params", "keyword args", "keyword arguments")
+)
 _OTHERS = ("attribute", "example", "note", "raise", "reference", "return", "todo", "warn", "warning", "yield")
 _SECTIONS = _PARAMETERS | {"see also", *_OTHERS, *(f"{name}s" for name in _OTHERS)}
+_UNDERLINE = re.compile(r"-{3,}|={3,}")
 _HEADER = r"([A-Z][A-Za-z]*(?: [A-Za-z]+)?):"
 _ENTRY = r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:(?:\s+(.*)|$)"
 _FIELD = r":(\w+)(?:\s+[^:]*?(\w+))?\s*:\s*(.*)"
@@ -197,7 +200,7 @@ class Docstring(NamedTuple):
 
 
 def read_docstring(text: str | None) -> Docstring:
-    """Read a docstring in Google's style, with `:param name:` fields, or without either.
+    """Read a docstring in Google's or NumPy's style, with `:param name:` fields, or without any of these.
 
     The description ends where the first section, field or `>>>` example begins.
 
@@ -213,9 +216,10 @@ def read_docstring(text: str | None) -> Docstring:
     # If the first line opens a section, the lines after it have the section's indentation, not the docstring's.
     lines = inspect.cleandoc(f"\n{text}" if _section(text.partition("\n")[0]) else text).splitlines()
     end = 0
-    while end < len(lines) and not (_section(lines[end]) or re.match(f">>>|{_FIELD}", lines[end])):
+    while end < len(lines) and not (_opens(lines, end) or re.match(f">>>|{_FIELD}", lines[end])):
         end += 1
-    return Docstring("\n".join(lines[:end]).strip(), _parameters(lines[end:]))
+    read = _numpy_parameters if end < len(lines) and _underlined(lines, end) else _parameters
+    return Docstring("\n".join(lines[:end]).strip(), read(lines[end:]))
 
 
 def _section(line: str) -> str:
@@ -223,6 +227,37 @@ def _section(line: str) -> str:
     header = re.fullmatch(_HEADER, line.rstrip())
     name = header[1].lower() if header else ""
     return name if name in _SECTIONS else ""
+
+
+def _underlined(lines: Sequence[str], place: int) -> str:
+    """Return the name of the section that this line opens in NumPy's style, in lower case, or an empty text."""
+    name = lines[place].strip().lower()
+    below = lines[place + 1] if place + 1 < len(lines) else ""
+    return name if name in _SECTIONS and _UNDERLINE.fullmatch(below.strip()) else ""
+
+
+def _opens(lines: Sequence[str], place: int) -> str:
+    return _section(lines[place]) or _underlined(lines, place)
+
+
+def _numpy_parameters(lines: Sequence[str]) -> dict[str, str]:
+    """Return what NumPy's sections say: lines `name : type`, several names with commas, each with its text below."""
+    texts: dict[str, list[str]] = {}
+    names: list[str] = []
+    inside = False
+    for place, line in enumerate(lines):
+        section = _underlined(lines, place)
+        if section:
+            inside, names = section in _PARAMETERS, []
+        elif not inside or not line.strip() or _UNDERLINE.fullmatch(line.strip()):
+            continue
+        elif line[0].isspace():
+            for name in names:
+                texts[name].append(line.strip())
+        else:
+            names = [name.strip().lstrip("*") for name in line.partition(":")[0].split(",")]
+            texts.update({name: [] for name in names})
+    return {name: " ".join(said) for name, said in texts.items()}
 
 
 def _parameters(lines: Iterable[str]) -> dict[str, str]:
