@@ -80,6 +80,7 @@ _TEXTS: dict[str, str] = {
 }
 """Types that make their values from a text, by name, and the format of that text."""
 
+_NUMERIC = ("ipaddress.IPv4Address", "ipaddress.IPv6Address", "fractions.Fraction", "builtins.complex")
 _NO_VALUES: tuple[Any, ...] = (type, get_origin(Callable[[], Any]))
 _QUALIFIERS = ("Required", "NotRequired", "ReadOnly", "Final")
 
@@ -148,7 +149,7 @@ class Builder:
         elif name not in _TEXTS and not any(each.__name__ == "PurePath" for each in kind.__mro__):
             return None
         self.native = False
-        return forms.FromText(make, _TEXTS.get(name, ""))
+        return forms.FromText(make, _TEXTS.get(name, ""), numeric=name in _NUMERIC)
 
     def _container(self, kind: Any, arguments: tuple[Any, ...]) -> Form | None:
         self.native = self.native and kind not in _BEYOND_MSGSPEC

@@ -209,15 +209,17 @@ class Scalar:
 class FromText:
     """A value that its type makes from a text, such as a path or an address."""
 
-    def __init__(self, make: Callable[[str], Any], format: str = "") -> None:  # noqa: A002 - the schema's word
-        self.make, self.format = make, format
-        self.label = "str"
+    label = "str"
+
+    def __init__(self, make: Callable[[Any], Any], format: str = "", *, numeric: bool = False) -> None:  # noqa: A002 - the schema's word
+        self.make, self.format, self.numeric = make, format, numeric
 
     def read(self, value: Any, place: str, reading: Reading) -> Any:
-        if not isinstance(value, str):
-            return reading.expect(place, "str", value)
+        number = self.numeric and reading.lax and type(value) in (int, float)
+        if not (number or isinstance(value, str)):
+            return reading.expect(place, self.label, value)
         try:
-            return self.make(value)
+            return self.make(value if type(value) is int else str(value))
         except Exception as error:  # noqa: BLE001 - each type has its own
             return reading.refuse(place, said(error))
 
