@@ -6,6 +6,7 @@ import datetime as dt
 import enum
 import fractions
 import ipaddress
+import json
 import os
 import pathlib
 import re
@@ -21,8 +22,9 @@ import msgspec
 import pydantic
 import pytest
 from annotated_types import Gt, Interval, Len, Predicate
-from typing_extensions import TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
+from suture.errors import ConfigError
 from suture.tools import tool
 from tests.tools.reading import Color, Range, reading, taken
 
@@ -361,6 +363,58 @@ def test_a_path_may_have_a_default():
     made = reading(pathlib.Path, pathlib.Path("here"))
     assert taken(made, "{}") == [pathlib.Path("here")]
     assert taken(made, '{"value": "there"}') == [pathlib.Path("there")]
+
+
+@pytest.mark.parametrize(
+    ("default", "shown"),
+    [(pathlib.Path("here"), "here"), (Model[int](value=1), {"value": 1}), ([pathlib.Path("a")], ["a"])],
+    ids=repr,
+)
+def test_the_schema_shows_a_default_that_is_a_path_or_a_model(default, shown):
+    parameters: Any = reading(Any, default).info.parameters
+    assert parameters["properties"] == {"value": {"default": shown}}
+
+
+def test_a_secret_default_is_not_shown():
+    parameters: Any = reading(pydantic.SecretStr, pydantic.SecretStr("a")).info.parameters
+    assert "default" not in parameters["properties"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("alias", "written", "value"),
+    [
+        (TypeAliasType("Ids", list[int]), '["1"]', [1]),
+        (TypeAliasType("Boxes", list[Plain[T]], type_params=(T,))[int], '[{"value": "1"}]', [Plain(1)]),
+    ],
+    ids=repr,
+)
+def test_a_type_alias_is_the_type_that_it_names(alias, written, value):
+    (seen,) = taken(reading(alias), f'{{"value": {written}}}')
+    assert same(seen, value)
+
+
+def test_two_places_of_the_same_name_keep_their_own_values():
+    made = reading(dict[str, dict[str, Range | Narrow] | Range | Narrow])
+    written = {"a.b": {"first": "1"}, "a": {"b": {"n": "2"}}, "x" * 100 + "1": {"n": 3}, "x" * 100 + "2": {"n": "4"}}
+    (seen,) = taken(made, json.dumps({"value": written}))
+    assert list(seen.values()) == [Range(1), {"b": {"n": 2}}, {"n": 3}, {"n": 4}]
+
+
+def test_two_keys_of_one_value_are_not_made_one():
+    says = "arguments.value: two of its keys are the same value"
+    assert reading(dict[int, str]).validate('{"value": {"1": "a", "1.0": "b"}}') == says
+
+
+def test_an_annotation_that_is_odd_is_a_config_error():
+    with pytest.raises(ConfigError, match=r"parameter 'value': a model cannot write Lost as JSON .*Missing"):
+        reading(Lost)
+    with pytest.raises(ConfigError, match="parameter 'value': a model cannot write"):
+        reading(Plain[Annotated[int, {}]])
+
+
+@dataclasses.dataclass
+class Lost:
+    it: "Missing"  # noqa: F821 - that is the point
 
 
 SMALL = '"abcd"'

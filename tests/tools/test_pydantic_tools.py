@@ -221,15 +221,36 @@ PLAIN_SEARCH = tool(cast("Callable[..., Any]", search.function), name="search", 
 
 ALONE = """
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Annotated
 from msgspec import Meta
 from suture.tools import as_tools, exit_tool, tool
 
+@dataclass
+class Port:
+    name: str
+
+@dataclass
+class Ship:
+    length: int
+
 @tool
-def search(query: str, limit: Annotated[int, Meta(ge=1)] = 3) -> str:
+def search(
+    query: str,
+    when: datetime | str,
+    what: Port | Ship,
+    names: Iterable[str],
+    file: Path = Path("."),
+    limit: Annotated[int, Meta(ge=1)] = 3,
+    within: timedelta | None = None,
+) -> str:
     return query
 
-search.validate("{}")
+assert "missing" in search.validate("{}")
+assert search.validate('{"query": "", "when": "2026-01-01", "what": {"length": "9"}, "names": [], "within": "9"}') == ""
 exit_tool()
 print(sorted({name.partition(".")[0] for name in sys.modules} & {"pydantic", "pydantic_core"}))
 """

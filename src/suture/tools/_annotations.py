@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import enum
 import inspect
+import os
 import re
 from collections import abc
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +30,8 @@ from msgspec.structs import fields as struct_fields
 from suture.errors import SutureError
 from suture.messages import check_plain
 from suture.tools import _forms as forms
-from suture.tools._forms import CONSTRAINTS, Entry, Form, UnreadableError
+from suture.tools._constraints import CONSTRAINTS, Checked
+from suture.tools._forms import Entry, Form, UnreadableError
 from suture.tools._scalars import LABELS
 
 __all__ = ["Builder", "in_msgspecs_words", "is_pydantics", "shown_default"]
@@ -273,7 +275,7 @@ class Builder:
                 self.owns = self.owns or own
                 self.native = self.native and (own or not known[0])
         inner = self._with_others(base, others) if others else self.build(base)
-        return forms.Checked(inner, constraints, notes) if constraints or notes else inner
+        return Checked(inner, constraints, notes) if constraints or notes else inner
 
     def _with_others(self, base: Any, others: list[Any]) -> Form:
         """Return the form of a base with metadata that only pydantic knows."""
@@ -417,11 +419,17 @@ def _qualifier(hint: Any) -> str:
 def shown_default(default: Any) -> dict[str, Any]:
     """Return the entry of a schema for a default, if JSON can carry it."""
     try:
-        plain = msgspec.to_builtins(default, str_keys=True)
+        plain = msgspec.to_builtins(default, str_keys=True, enc_hook=_plain_default)
         check_plain(plain)
     except (TypeError, ValueError, RecursionError, SutureError):
         return {}
     return {"default": plain}
+
+
+def _plain_default(default: Any) -> Any:
+    """Return the JSON form of a path or of a pydantic model."""
+    dump: Callable[..., Any] | None = getattr(default, "model_dump", None)
+    return dump(mode="json") if dump else cast("str", os.fspath(default))
 
 
 def _json(value: Any, hint: Any) -> Any:
@@ -430,4 +438,4 @@ def _json(value: Any, hint: Any) -> Any:
     try:
         return msgspec.json.decode(msgspec.json.encode(value))
     except (TypeError, ValueError) as error:
-        raise UnreadableError(hint, f"it has no JSON for {value!r}") from error
+        raise UnreadableError(hint, f"there is no JSON for {value!r}") from error

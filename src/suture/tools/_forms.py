@@ -4,7 +4,6 @@ A form is made from an annotation once; a reading only walks it. It finds all pr
 """
 
 import inspect
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
@@ -105,7 +104,7 @@ class Reading:
         self.lax = lax
         self.problems: list[str] = []
         self.fields = 0
-        self.trials: dict[tuple[int, str, bool], tuple[Any, Reading]] = {}
+        self.trials: dict[tuple[int, int, str, bool], tuple[Any, Reading]] = {}
         """What has been tried for a union at some place, so that unions inside unions are not tried again."""
 
     def refuse(self, place: str, problem: str) -> None:
@@ -117,7 +116,7 @@ class Reading:
 
     def try_form(self, form: "Form", value: Any, place: str, *, lax: bool) -> "tuple[Any, Reading]":
         """Return what a form makes of a value, and the reading of it."""
-        key = (id(form), place, lax)
+        key = (id(form), id(value), place, lax)  # neither is enough: 1 may stand in two places, and a key hold a dot
         if key not in self.trials:
             trial = Reading(lax=lax)
             trial.trials = self.trials
@@ -373,7 +372,12 @@ class Table:
         keys = [self.key.read(key, f"{place}.{shorten(key, 64)}", reading) for key in mapping]
         reading.lax = not strictly
         values = [self.value.read(each, f"{place}.{shorten(key, 64)}", reading) for key, each in mapping.items()]
-        return None if reading.problems else self.make(dict(zip(keys, values, strict=True)))
+        if reading.problems:
+            return None
+        found = dict(zip(keys, values, strict=True))
+        if len(found) < len(keys):
+            return reading.refuse(place, "two of its keys are the same value")
+        return self.make(found)
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         values = self.value.schema(definitions)
@@ -519,70 +523,3 @@ class Union:
         field = cast("tuple[str, Any]", tagged[0].tag)[0]
         either = {"anyOf": list(refs.values()), "discriminator": {"propertyName": field, "mapping": mapping}}
         return {"anyOf": [either, *schemas]} if schemas else either
-
-
-_BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
-    "ge": (operator.ge, ">= {}"),
-    "gt": (operator.gt, "> {}"),
-    "le": (operator.le, "<= {}"),
-    "lt": (operator.lt, "< {}"),
-    "multiple_of": (lambda value, of: value % of == 0, "that's a multiple of {}"),
-    "min_length": (lambda value, length: len(value) >= length, "of length >= {}"),
-    "max_length": (lambda value, length: len(value) <= length, "of length <= {}"),
-    "pattern": (lambda value, pattern: re.search(pattern, value) is not None, "matching regex {!r}"),
-    "tz": (
-        lambda value, aware: (value.tzinfo is not None) == aware,
-        "with a timezone component: {}",
-    ),
-}
-"""The constraints, by the attribute that holds the bound; whether a value meets it; and how it is said."""
-
-_WORDS = {
-    "number": {
-        "ge": "minimum",
-        "gt": "exclusiveMinimum",
-        "le": "maximum",
-        "lt": "exclusiveMaximum",
-        "multiple_of": "multipleOf",
-    },
-    "string": {"min_length": "minLength", "max_length": "maxLength", "pattern": "pattern"},
-    "array": {"min_length": "minItems", "max_length": "maxItems"},
-    "object": {"min_length": "minProperties", "max_length": "maxProperties"},
-}
-"""The constraints in a schema, by JSON type."""
-_WORDS["integer"] = _WORDS["number"]
-
-CONSTRAINTS = tuple(_BOUNDS)
-
-
-class Checked:
-    """A form with constraints, and what its annotation adds to the schema."""
-
-    def __init__(self, inner: Form, constraints: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
-        self.inner, self.constraints, self.notes = inner, constraints, notes
-        self.label = inner.label
-
-    def read(self, value: Any, place: str, reading: Reading) -> Any:
-        before = len(reading.problems)
-        found = self.inner.read(value, place, reading)
-        if len(reading.problems) > before:
-            return None
-        for name, bound in self.constraints.items():
-            meets, words = _BOUNDS[name]
-            try:
-                fits = found is None or meets(found, bound)
-            except (TypeError, AttributeError):  # another member of a union is meant
-                continue
-            if not fits:
-                reading.refuse(place, f"expected {self.label} {words.format(bound)}")
-        return found
-
-    def schema(self, definitions: Definitions) -> dict[str, Any]:
-        return {**self._constrain(self.inner.schema(definitions)), **self.notes}
-
-    def _constrain(self, schema: dict[str, Any]) -> dict[str, Any]:
-        if "anyOf" in schema:
-            return {**schema, "anyOf": [self._constrain(each) for each in schema["anyOf"]]}
-        words = _WORDS.get(schema.get("type", ""), {})
-        bounds = {words[name]: bound for name, bound in self.constraints.items() if name in words}
-        return {**schema, **bounds}

@@ -97,8 +97,12 @@ def make_form_reader(annotation: Any, name: str, *, strict: bool) -> FormReader:
     builder = Builder()
     try:
         form = builder.build(annotation)
+    except UnreadableError:
+        raise
     except RecursionError as error:
         raise UnreadableError(annotation, "it is nested without end") from error
+    except Exception as error:  # what stands in an annotation is a user's own
+        raise UnreadableError(annotation, f"{type(error).__name__}: {error}") from error
     decode = _exact_decoder(annotation) if builder.native else None
     native = annotation if decode is not None else None
     if isinstance(form, Decoding):
