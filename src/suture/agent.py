@@ -1,7 +1,8 @@
 """`ChatModelAgent`: a model that uses tools until it has an answer."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from importlib import import_module
@@ -13,7 +14,15 @@ from msgspec.structs import force_setattr, replace
 from suture._aio import run_blocking, run_to_the_end
 from suture._text import replace_surrogates
 from suture.errors import ConfigError, ResumeError
-from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, ToolsConfig, make_output_rule
+from suture.kernel.config import (
+    Budget,
+    Callbacks,
+    ModelFailoverConfig,
+    ModelRetryConfig,
+    ToolsConfig,
+    make_instruction,
+    make_output_rule,
+)
 from suture.kernel.lifecycle import NOTHING, Begin, read_input
 from suture.kernel.loop import Standing, advance, drive
 from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack, replaceable
@@ -45,14 +54,17 @@ _REQUEST = {
     "required": ["request"],
     "additionalProperties": False,
 }
+_NO_TOOL_NAME, _LONGEST_NAME = re.compile(r"[^A-Za-z0-9_-]"), 64
+"""What an agent's name may have and a tool's may not, and how long that may be."""
 _WORDS = {"on_max_iterations": ("raise", "answer"), "tool_errors": ("result", "raise")}
-_KINDS: dict[str, Any] = {
-    "budget": Budget,
-    "model_retry_config": ModelRetryConfig,
-    "failover": ModelFailoverConfig,
+_KINDS: dict[str, tuple[Any, ...]] = {
+    "budget": (Budget,),
+    "model_retry_config": (ModelRetryConfig,),
+    "failover": (ModelFailoverConfig,),
     "callbacks": (Callbacks, Sequence),
-    **dict.fromkeys(("input_builder", "redact", "format_tool_error"), Callable),
-    **dict.fromkeys(("instruction", "description", "output_key"), str),
+    **dict.fromkeys(("input_builder", "redact", "format_tool_error"), (Callable,)),
+    **dict.fromkeys(("description", "output_key"), (str,)),
+    "instruction": (str, Callable),
 }
 
 
@@ -98,7 +110,8 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         model: the model, or its name such as `"openai:gpt-5-mini"`. Its wire is the wire of all messages of this agent.
         name: its name in events, and the tool's name when the agent is a tool.
         description: what it is for; other models read this when the agent is a tool.
-        instruction: the system prompt; never part of the messages, never formatted as a template.
+        instruction: the system prompt, or a function that returns it when a run begins, plain or async, with or without
+            the `RunContext`. Never part of the messages, never formatted as a template.
         tools: functions, `Tool`s, other agents' `as_tool()`, or a `ToolsConfig`.
         middlewares: wrapped around turns and calls, the first one outermost.
         repair: whether the history is repaired before each turn. If `False`, requests are still fitted to the profile.
@@ -128,7 +141,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
     model: Model[Any] | str
     name: str = "agent"
     description: str = ""
-    instruction: str = ""
+    instruction: str | Callable[..., str | Awaitable[str]] = ""
     tools: Sequence[AnyTool] | ToolsConfig = ()
     middlewares: Sequence[ChatModelAgentMiddleware[Any] | AgentMiddleware] = ()
     repair: bool = True
@@ -363,7 +376,8 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
                     raise ToolArgumentsError("arguments.request: expected a text that says what to do")
             return read_result(await run_nested(spec, [spec.wire.user(text)], forwards_events=forward_events))
 
-        info = ToolInfo(name or self.name, purpose, input_schema or _REQUEST)
+        own_name = _NO_TOOL_NAME.sub("_", self.name)[:_LONGEST_NAME]
+        info = ToolInfo(name or own_name, purpose, input_schema or _REQUEST)
         made: Tool[..., Any] = Tool(info=info, kind="invokable", endpoint=call, idempotent=True)
         return as_tools([made])[0]
 
@@ -473,10 +487,10 @@ def _make_spec(agent: ChatModelAgent[Any], model: Model[Any]) -> Spec:
     stack = compile_stack(agent.middlewares, config.tool_call_middlewares)
     older = [item for item in agent.middlewares if isinstance(item, AgentMiddleware)]
     output = make_output_rule(agent.output_type)
-    words = (agent.instruction, *(item.additional_instruction for item in older), output.instruction if output else "")
+    added = (*(item.additional_instruction for item in older), output.instruction if output else "")
     return Spec(
         name=agent.name,
-        instruction="\n\n".join(part for part in words if part),
+        instruction=make_instruction(agent.instruction, added),
         model=model,
         wire=get_chat_wire(model.wire),
         tools=as_tools([*config.tools, *(tool for item in older for tool in item.additional_tools)]),
@@ -524,10 +538,10 @@ def _check_settings(agent: ChatModelAgent[Any]) -> None:
         kinds = (Sequence, AbstractSet) if setting == "return_directly" else (Sequence, ToolsConfig)
         if isinstance(given, str) or not isinstance(given, kinds):
             raise ConfigError(f"{setting} takes a list; put a single one into a list. Got {type(given).__name__}")
-    for setting, kind in _KINDS.items():
+    for setting, kinds in _KINDS.items():
         given = getattr(agent, setting)
-        if given is not None and not isinstance(given, kind):
-            wanted = getattr(kind, "__name__", "Callbacks")
+        if given is not None and not isinstance(given, kinds):
+            wanted = " or a ".join(kind.__name__ for kind in kinds)
             raise ConfigError(f"{setting} takes a {wanted}, not {type(given).__name__}")
     store = agent.checkpoint_store
     if store is not None and not (hasattr(store, "append") and hasattr(store, "load")):

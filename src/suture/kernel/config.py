@@ -13,7 +13,7 @@ from suture._text import plural
 from suture.errors import ConfigError
 from suture.kernel.requests import Model
 from suture.messages import FrozenMap, M, TokenUsage
-from suture.tools import AnyTool
+from suture.tools import AnyTool, RunContext
 
 
 def _check_functions(settings: object, *names: str) -> None:
@@ -236,6 +236,33 @@ async def notify(callbacks: Sequence[Callbacks], moment: str, about: Component, 
                 if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                     raise
                 LOG.exception("the callback %s failed for %s %s", moment, about.kind, about.name)
+
+
+# --- the instruction ------------------------------------------------------------------------------
+
+Instruction: TypeAlias = "str | Callable[[RunContext[Any]], Awaitable[str]]"
+"""The instruction of an agent, or what makes it when a run begins."""
+
+
+def make_instruction(own: str | Callable[..., str | Awaitable[str]], added: Sequence[str]) -> Instruction:
+    """Return an agent's instruction with what is added to it; if it is a function, one that makes the whole."""
+    if not callable(own):
+        return _join_instruction(own, added)
+    from inspect import signature  # noqa: PLC0415 - only who has a function pays for it
+
+    takes_context = bool(signature(own).parameters)
+
+    async def make(context: RunContext[Any]) -> str:
+        text: object = await settle(own(context) if takes_context else own())
+        if not isinstance(text, str):
+            raise ConfigError(f"the function given as instruction returns a text, not {type(text).__name__}")
+        return _join_instruction(text, added)
+
+    return make
+
+
+def _join_instruction(own: str, added: Sequence[str]) -> str:
+    return "\n\n".join(part for part in (own, *added) if part)
 
 
 # --- structured answers ---------------------------------------------------------------------------

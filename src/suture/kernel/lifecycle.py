@@ -14,7 +14,7 @@ from suture.kernel.config import Component, notify
 from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
 from suture.kernel.run_state import Approval, InterruptSignal, RunResult, Snapshot, Waiting, check_answer, copy_state
-from suture.kernel.state import Emitter, Execution, get_frame
+from suture.kernel.state import Emitter, Execution, current_run, get_frame
 from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import encode_value
 from suture.messages import AgenticMessage, FrozenMap, History, Message
@@ -265,8 +265,9 @@ async def before_agent(run: Execution, *, resumed: bool) -> None:
     """Run the `before_agent` hooks, which may change instruction and tools, in each process that joins a run."""
     spec, frame = run.spec, get_frame()
     frame.turn, frame.spot = 0, "before_agent"
+    instruction = spec.instruction
     context: ChatModelAgentContext[Any] = ChatModelAgentContext(
-        instruction=spec.instruction,
+        instruction=instruction if isinstance(instruction, str) else await instruction(current_run()),
         tools=spec.tools,
         return_directly=spec.return_directly,
         messages=run.history,

@@ -18,7 +18,7 @@ import msgspec
 from suture._text import replace_surrogates
 from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
-from suture.kernel.config import Budget, Callbacks, ModelFailoverConfig, ModelRetryConfig, OutputRule
+from suture.kernel.config import Budget, Callbacks, Instruction, ModelFailoverConfig, ModelRetryConfig, OutputRule
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
 from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask, copy_state
@@ -39,7 +39,7 @@ class Spec(msgspec.Struct, frozen=True, eq=False):
     """An agent as the kernel sees it: settings that never change, shared by all of its runs."""
 
     name: str
-    instruction: str
+    instruction: Instruction
     model: Model[Any]
     wire: ChatWire
     tools: tuple[Tool[..., Any], ...]

@@ -47,6 +47,32 @@ def test_with_a_schema_the_arguments_become_its_message(wire: str):
     assert texts(model) == ["a poem"]
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("Spanish agent", "Spanish_agent"), ("data.team", "data_team"), ("a" * 70, "a" * 64), ("é", "_")],
+)
+def test_a_name_that_no_tool_may_have_is_written_as_one_may(name: str, shown: str):
+    assert ChatModelAgent(name=name, description="Writes.", model=ScriptedModel([])).as_tool().name == shown
+
+
+def test_a_name_given_by_hand_is_kept_or_refused():
+    writer = ChatModelAgent(name="writer", description="Writes.", model=ScriptedModel([]))
+    with pytest.raises(suture.ConfigError, match="a tool cannot be called 'a writer'"):
+        writer.as_tool(name="a writer")
+
+
+def test_an_agent_that_fails_inside_a_tool_is_logged(caplog: pytest.LogCaptureFixture):
+    def fail(_: Any) -> Any:
+        raise suture.ModelRequestError("no such model", status=404)
+
+    writer = ChatModelAgent(name="writer", description="Writes.", model=ScriptedModel(fail))
+    model = model_that(("writer", {"request": "about tides"}))
+    run(model, writer.as_tool())
+    said = "ModelRequestError: no such model (status 404)"
+    assert texts(model) == [said]
+    assert [record.getMessage() for record in caplog.records] == [f"an agent inside the tool writer failed: {said}"]
+
+
 def test_an_agent_that_nobody_could_choose_is_no_tool():
     writer = ChatModelAgent(name="writer", model=ScriptedModel([]))
     with pytest.raises(suture.ConfigError, match="description"):
