@@ -253,7 +253,7 @@ def make_instruction(own: str | Callable[..., str | Awaitable[str]], added: Sequ
     takes_context = bool(signature(own).parameters)
 
     async def make(context: RunContext[Any]) -> str:
-        text: object = await settle(own(context) if takes_context else own())
+        text: Any = await settle(own(context) if takes_context else own())
         if not isinstance(text, str):
             raise ConfigError(f"the function given as instruction returns a text, not {type(text).__name__}")
         return _join_instruction(text, added)
