@@ -149,8 +149,8 @@ def test_a_server_that_is_silent_is_left_after_the_timeout(wire: str):
             await gone(server)
             return took
 
-    assert 0.25 < asyncio.run(run(silent())) < 60
-    assert 0.25 < asyncio.run(run(broken_off(wire))) < 60
+    assert asyncio.run(run(silent())) > 0.25
+    assert asyncio.run(run(broken_off(wire))) > 0.25
 
 
 @pytest.mark.parametrize("timeout", [None, 600.0])

@@ -268,7 +268,7 @@ def _load(path: str, threads: int, context_size: int, key: str, template: str) -
     params.n_ctx, params.n_batch, params.n_ubatch = context_size, _STEP, _STEP
     params.n_parallel, params.cache_ram_mib = 1, 0
     params.use_jinja, params.warmup, params.fit_params, params.verbosity = True, False, False, -1
-    params.ui, params.endpoint_slots = False, False
+    params.ui, params.endpoint_slots, params.endpoint_metrics = False, False, True
     if template:
         params.chat_template = Path(template).read_text(encoding="utf-8")
     return engine.Server(params)

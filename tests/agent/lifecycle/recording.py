@@ -58,7 +58,7 @@ def steps(events: Iterable[AnyEvent]) -> list[str]:
 
 async def collect(run: Run[Any]) -> tuple[list[Any], RunResult[Any]]:
     """Return all events of a run, and its result; a run that never ends is an error."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         events = [event async for event in run]
         return events, await run.result()
 

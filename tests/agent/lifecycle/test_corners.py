@@ -214,7 +214,7 @@ def test_a_run_of_nobody_that_is_given_up_with_its_awaiter_is_stopped():
         agent = ChatModelAgent(model=ScriptedModel([hang]))
 
         async def give_up() -> None:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await agent.run("go")
 
         giving_up = asyncio.create_task(give_up())
@@ -222,7 +222,7 @@ def test_a_run_of_nobody_that_is_given_up_with_its_awaiter_is_stopped():
         giving_up.cancel()
         with pytest.raises(asyncio.CancelledError):
             await giving_up
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await stopped.wait()
 
     asyncio.run(main())

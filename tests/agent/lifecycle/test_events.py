@@ -248,7 +248,7 @@ def test_a_reader_sees_what_a_lone_tool_sends_while_it_runs():
 
         model = ScriptedModel([MESSAGE.calls(("c1", "work", "{}")), "done"])
         seen: list[Any] = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             async for event in ChatModelAgent(model=model, tools=[work]).stream("go"):
                 seen.append(event)
                 if isinstance(event, Custom):

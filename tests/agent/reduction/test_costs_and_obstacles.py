@@ -309,7 +309,7 @@ async def patiently(backend: Any, kind: str, rounds: int, **settings: Any) -> Se
     """Run an agent whose output has nowhere to go."""
     reduction = ToolReduction(backend, root_dir="/r", **settings)
     calls = [[(f"c{number}", "dump")] for number in range(rounds)]
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         return await drive(reduction, [made(kind, *[text_of(6_000)] * 15)], *calls)
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -48,8 +47,8 @@ def test_a_server_that_never_answers_is_given_up():
 
 
 def test_a_server_that_prints_to_its_stdout_and_never_answers_is_told_so():
-    said = str(refused(odd("garbage", timeout=2)))
-    assert "it did not answer within 2 s; it wrote what is no message: " in said
+    said = str(refused(odd("garbage", timeout=10)))  # long enough for a program to start
+    assert "it did not answer within 10 s; it wrote what is no message: " in said
     assert "hello from a print" in said
 
 
@@ -117,11 +116,14 @@ def test_a_missing_sdk_is_named_with_the_command_that_installs_it():
 # --- in a call --------------------------------------------------------------------------------
 
 
-def failure(habit: str, **choices: Any) -> Message:
+def failure(habit: str, seconds: float = 60.0) -> Message:
+    """Return the answer of a server that has time to start, and then so many seconds for a call."""
+
     async def main() -> Message:
-        async with odd(habit, **choices) as server:
-            (answer,) = await results(server, ("echo", "{}"))
-            return answer
+        async with odd(habit) as server:
+            tools = [replace(tool, timeout=seconds) for tool in server.tools]
+            result = await ChatModelAgent(model=model_that(("echo", "{}")), tools=tools).run("hi")
+            return next(message for message in result.messages if message.role == "tool")
 
     return asyncio.run(main())
 
@@ -143,7 +145,7 @@ def test_an_answer_that_is_no_result_is_an_error_result():
 
 @pytest.mark.parametrize("habit", ["no result", "no error"])
 def test_an_answer_that_cannot_be_read_ends_its_call_at_once(habit: str):
-    answer = failure(habit, timeout=60)
+    answer = failure(habit)
     assert answer.is_error
     assert "answered echo with what cannot be used: " in answer.content
 
@@ -172,11 +174,14 @@ def test_the_timeout_of_a_server_is_that_of_its_tools():
 
 
 @pytest.mark.parametrize(
-    ("habit", "said"),
-    [("mute", "TimeoutError: echo did not finish within 2 s"), ("closes", "went away during echo: the connection was")],
+    ("habit", "seconds", "said"),
+    [
+        ("mute", 0.5, "TimeoutError: echo did not finish within 0.5 s"),
+        ("closes", 60, "went away during echo: the connection was"),
+    ],
 )
-def test_a_server_that_says_nothing_more_holds_nobody_up(habit: str, said: str):
-    answer = failure(habit, timeout=2)
+def test_a_server_that_says_nothing_more_holds_nobody_up(habit: str, seconds: float, said: str):
+    answer = failure(habit, seconds)
     assert answer.is_error
     assert said in answer.content
 
