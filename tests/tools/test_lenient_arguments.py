@@ -430,6 +430,11 @@ CONSTRAINTS: list[tuple[Any, str, str, str]] = [
     (Annotated[str, pydantic.Field(pattern="^a")], SMALL, '"b"', "expected str matching regex '^a'"),
     (Annotated[list[int], Len(1, 2)], '["1"]', '["1", 2, 3]', "expected array of length <= 2"),
     (Annotated[dict[str, int], msgspec.Meta(min_length=1)], '{"a": "1"}', "{}", "expected object of length >= 1"),
+    (Annotated[int, Gt(3), Gt(1)], '"4"', '"3"', "expected int > 3"),
+    (Annotated[int, msgspec.Meta(gt=3), pydantic.Field(gt=1, lt=9)], '"4"', '"3"', "expected int > 3"),
+    (Annotated[Decimal, Gt(3)], '"3.5"', '"3"', "expected decimal > 3"),
+    (Annotated[dt.date, Gt(TEN.date())], '"2026-01-02"', '"2026-01-01"', "expected date > 2026-01-01"),
+    (Annotated[dt.datetime, msgspec.Meta(tz=True)], "0", '"2026-01-01 10:00"', "expected datetime with a timezone"),
     (Annotated[int | None, Gt(3)], "null", '"3"', "expected int | null > 3"),
 ]
 

@@ -58,7 +58,7 @@ def test_parameters_are_described_by_the_docstring_or_by_themselves():
         query: str,
         limit: Annotated[int, msgspec.Meta(ge=1, description="How many at most.")] = 3,
         color: Color = Color.RED,
-        page: Annotated[int, "Where to begin."] = 1,
+        page: Annotated[int, "Where to begin.", "Not this text."] = 1,
     ):
         """Search the docs.
 
@@ -80,7 +80,13 @@ def test_parameters_are_described_by_the_docstring_or_by_themselves():
     assert shown(search)["properties"] == {
         "query": {"description": "What to look for, in plain words.", "type": "string"},
         "limit": {"description": "How many at most.", "type": "integer", "minimum": 1, "default": 3},
-        "color": {"description": "Which shelf.", "title": "Color", "enum": ["green", "red"], "default": "red"},
+        "color": {
+            "description": "Which shelf.",
+            "title": "Color",
+            "type": "string",
+            "enum": ["green", "red"],
+            "default": "red",
+        },
         "page": {"description": "Where to begin.", "type": "integer", "default": 1},
     }
 
@@ -88,8 +94,10 @@ def test_parameters_are_described_by_the_docstring_or_by_themselves():
 @pytest.mark.parametrize(
     ("hint", "schema"),
     [
-        (Literal["a", "b"], {"enum": ["a", "b"]}),
-        (Color, {"title": "Color", "enum": ["green", "red"]}),
+        (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
+        (Literal[1, 2], {"type": "integer", "enum": [1, 2]}),
+        (Literal["a", 1], {"enum": ["a", 1]}),
+        (Color, {"title": "Color", "type": "string", "enum": ["green", "red"]}),
         (Any, {}),
         (object, {}),
         (

@@ -261,7 +261,7 @@ class Builder:
 
     def _annotated(self, hint: Any) -> Form:
         base: Any = hint.__origin__
-        constraints: dict[str, Any] = {}
+        constraints: list[tuple[str, Any]] = []
         notes: dict[str, Any] = {}
         others: list[Any] = []
         for meta in hint.__metadata__:
@@ -269,11 +269,12 @@ class Builder:
             if known is None:
                 others.append(meta)
             else:
-                constraints.update(known[0])
-                notes.update(known[1])
+                constraints += known[0].items()
+                notes = {**known[1], **notes}
                 own = isinstance(meta, msgspec.Meta)
                 self.owns = self.owns or own
                 self.native = self.native and (own or not known[0])
+        self.native = self.native and len(dict(constraints)) == len(constraints)  # msgspec keeps one of each name
         inner = self._with_others(base, others) if others else self.build(base)
         return Checked(inner, constraints, notes) if constraints or notes else inner
 
@@ -311,10 +312,12 @@ def in_msgspecs_words(hint: Any) -> Any:
     if get_origin(hint) is not Annotated:
         return hint
     metadata: list[Any] = []
+    names: set[str] = set()
     for meta in hint.__metadata__:
         known = _read_metadata(meta)
-        if known is None:
+        if known is None or names & known[0].keys():
             return hint
+        names.update(known[0])
         own = isinstance(meta, str | msgspec.Meta)
         try:
             metadata.append(meta if own else msgspec.Meta(**known[0], **known[1]))

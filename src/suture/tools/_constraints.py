@@ -2,26 +2,26 @@
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from suture.tools._forms import Definitions, Form, Reading
 
-_BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
-    "ge": (operator.ge, ">= {}"),
-    "gt": (operator.gt, "> {}"),
-    "le": (operator.le, "<= {}"),
-    "lt": (operator.lt, "< {}"),
-    "multiple_of": (lambda value, of: value % of == 0, "that's a multiple of {}"),
-    "min_length": (lambda value, length: len(value) >= length, "of length >= {}"),
-    "max_length": (lambda value, length: len(value) <= length, "of length <= {}"),
-    "pattern": (lambda value, pattern: re.search(pattern, value) is not None, "matching regex {!r}"),
+_BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], Callable[[Any], str]]] = {
+    "ge": (operator.ge, ">= {}".format),
+    "gt": (operator.gt, "> {}".format),
+    "le": (operator.le, "<= {}".format),
+    "lt": (operator.lt, "< {}".format),
+    "multiple_of": (lambda value, of: value % of == 0, "that's a multiple of {}".format),
+    "min_length": (lambda value, length: len(value) >= length, "of length >= {}".format),
+    "max_length": (lambda value, length: len(value) <= length, "of length <= {}".format),
+    "pattern": (lambda value, pattern: re.search(pattern, value) is not None, "matching regex {!r}".format),
     "tz": (
         lambda value, aware: (value.tzinfo is not None) == aware,
-        "with a timezone component: {}",
+        lambda aware: "with a timezone" if aware else "without a timezone",
     ),
 }
-"""The constraints, by the attribute that holds the bound; whether a value meets it; and how it is said."""
+"""The constraints, by the attribute that holds the bound: whether a value meets it, and how it is said."""
 
 _WORDS = {
     "number": {
@@ -44,7 +44,7 @@ CONSTRAINTS = tuple(_BOUNDS)
 class Checked:
     """A form with constraints, and what its annotation adds to the schema."""
 
-    def __init__(self, inner: Form, constraints: Mapping[str, Any], notes: Mapping[str, Any]) -> None:
+    def __init__(self, inner: Form, constraints: Sequence[tuple[str, Any]], notes: Mapping[str, Any]) -> None:
         self.inner, self.constraints, self.notes = inner, constraints, notes
         self.label = inner.label
 
@@ -53,14 +53,14 @@ class Checked:
         found = self.inner.read(value, place, reading)
         if len(reading.problems) > before:
             return None
-        for name, bound in self.constraints.items():
+        for name, bound in self.constraints:
             meets, words = _BOUNDS[name]
             try:
                 fits = found is None or meets(found, bound)
             except (TypeError, AttributeError):  # another member of a union is meant
                 continue
             if not fits:
-                reading.refuse(place, f"expected {self.label} {words.format(bound)}")
+                reading.refuse(place, f"expected {self.label} {words(bound)}")
         return found
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
@@ -70,5 +70,5 @@ class Checked:
         if "anyOf" in schema:
             return {**schema, "anyOf": [self._constrain(each) for each in schema["anyOf"]]}
         words = _WORDS.get(schema.get("type", ""), {})
-        bounds = {words[name]: bound for name, bound in self.constraints.items() if name in words}
+        bounds = {words[name]: bound for name, bound in self.constraints if name in words}
         return {**schema, **bounds}

@@ -25,6 +25,7 @@ _JSON_LABELS: dict[type, str] = {
     float: "float",
     NoneType: "null",
 }
+_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
 
 
 class Definitions:
@@ -258,7 +259,9 @@ class Choices:
         return reading.refuse(place, f"invalid enum value {_shown(value)}; choices: {choices}")
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
-        enum = {"enum": self._written()}
+        written = self._written()
+        kind = _JSON_TYPES.get(self.label)
+        enum: dict[str, Any] = {**({"type": kind} if kind else {}), "enum": written}  # some providers ask for the type
         if self.kind is None:
             return enum
         title = self.kind.__name__
