@@ -350,7 +350,9 @@ TYPES: list[tuple[Any, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("hint", "written", "value"), TYPES, ids=repr)
+@pytest.mark.parametrize(
+    ("hint", "written", "value"), TYPES, ids=[repr(hint).partition(" at 0x")[0] for hint, _, _ in TYPES]
+)
 def test_types_that_people_write_make_a_tool_and_are_read(hint, written, value):
     made = reading(hint)
     (seen,) = taken(made, f'{{"value": {written}}}')
