@@ -32,7 +32,7 @@ class Reply:
     framing: str = "length"
     """`length`, `chunked`, or `raw`: the pieces are all that is written."""
     then: str = ""
-    """`hang`, `close` or `reset` before the reply is whole."""
+    """`hang`, `close` or `reset` before the reply is whole; `leave`: close when the next request begins to come."""
 
 
 Script = Callable[[Request], Reply]
@@ -56,6 +56,9 @@ class Upstream:
                 self.requests.append(request)
                 reply = self.script(request)
                 await self._write(reply, writer)
+                if reply.then == "leave":
+                    await reader.read(1)
+                    return
                 if reply.then == "hang":
                     await reader.read()
                     self.gone.set()
@@ -74,14 +77,16 @@ class Upstream:
         if reply.framing != "raw":
             told = [(b"transfer-encoding", b"chunked")]
             if reply.framing == "length":
-                told = [(b"content-length", b"%d" % (sum(map(len, reply.pieces)) + 9 * bool(reply.then)))]
+                told = [
+                    (b"content-length", b"%d" % (sum(map(len, reply.pieces)) + 9 * (reply.then not in ("", "leave"))))
+                ]
             lines = [b"HTTP/1.1 " + reply.status, *[name + b": " + value for name, value in reply.headers + told]]
             writer.write(b"\r\n".join(lines) + b"\r\n\r\n")
         for piece in reply.pieces:
             writer.write(b"%x\r\n%b\r\n" % (len(piece), piece) if reply.framing == "chunked" else piece)
             await writer.drain()
             await asyncio.sleep(0)
-        if reply.framing == "chunked" and not reply.then:
+        if reply.framing == "chunked" and reply.then in ("", "leave"):
             writer.write(b"0\r\n\r\n")
         await writer.drain()
 

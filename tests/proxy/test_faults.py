@@ -40,6 +40,17 @@ def test_an_upstream_that_fails_is_told_as_an_error(reply: Reply, status: int, c
             answer, body = send(url, f"{CHAT}?key={KEY}", BROKEN, authorization=KEY)
     assert (answer.status, json.loads(body)["error"]["type"]) == (status, "suture_proxy_error")
     assert KEY not in caplog.text + body.decode()
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("size", [10, 1 << 20])
+def test_a_request_on_a_connection_that_the_upstream_is_closing_goes_out_on_another(size: int):
+    body = json.dumps({"messages": [{"role": "user", "content": "x" * size}]}).encode()
+    with upstream(Reply([b"data: a\n\n"], framing="chunked", then="leave")) as provider, proxy(provider.url) as url:
+        answers = [send(url, CHAT, body) for _ in range(3)]
+    assert [(answer.status, said) for answer, said in answers] == [(200, b"data: a\n\n")] * 3
+    assert [request.body for request in provider.requests] == [body] * 3
+    assert provider.connections == 3
 
 
 def test_an_upstream_that_cannot_be_reached_is_told_as_an_error():

@@ -9,8 +9,8 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from typing import Any, NamedTuple
 from urllib.request import getproxies, proxy_bypass
@@ -369,7 +369,25 @@ class Proxy:
                     )
                 return 0, reading  # a reply that has begun stays unfinished, so that the client notices
 
-    def _request(self, exchange: Exchange, content: Any) -> Any:
+    @asynccontextmanager
+    async def _request(self, exchange: Exchange, content: Any) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """Send a request, again if it went out on a kept connection that the upstream was closing; yield the reply.
+
+        Each time a connection leaves the pool, so at last there is a new one.
+        """
+        while True:
+            kept: list[bool] = []
+            try:
+                reply = await self._send(exchange, content, kept)
+                break
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                if not kept or not isinstance(content, bytes):
+                    raise
+        async with reply:
+            yield reply
+
+    def _send(self, exchange: Exchange, content: Any, kept: list[bool]) -> Any:
+        """Send a request; `kept` gets an entry if its connection was used before."""
         client = self._client
         if client is None:
             client = self._client = _open_client(self.timing)
@@ -396,6 +414,7 @@ class Proxy:
             allow_redirects=False,
             skip_auto_headers=_AUTOMATIC,
             proxy=_proxy_for(url.scheme, url.host or ""),
+            trace_request_ctx=kept,
         )
 
     # --- the repair -------------------------------------------------------------------------------
@@ -526,8 +545,15 @@ def _text(value: bytes) -> str:
         return value.decode("latin-1")
 
 
+async def _note_kept(_: aiohttp.ClientSession, context: Any, __: object) -> None:
+    context.trace_request_ctx.append(True)
+
+
 def _open_client(timing: Timing) -> aiohttp.ClientSession:
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(_note_kept)
     return aiohttp.ClientSession(
+        trace_configs=[trace],
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=timing.connect, sock_read=timing.idle),
         cookie_jar=aiohttp.DummyCookieJar(),
