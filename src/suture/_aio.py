@@ -504,6 +504,9 @@ class LoopThread:
             while not self._wait(made.done):
                 pass
             raise
+        finally:
+            if made.task is None:
+                work.close()
         if self._failure is not None:
             raise self._failure  # such as a `SystemExit` in some task, which ended the loop
         if made.task is None:

@@ -232,6 +232,18 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         """
         return await self.stream(resume=run, answer=answer, answers=answers, **options).result()
 
+    def resume_sync(
+        self,
+        run: str | RunResult[Any],
+        answer: Any = NOTHING,
+        /,
+        *,
+        answers: Mapping[str, Any] | None = None,
+        **options: Unpack[ResumeOptions],
+    ) -> RunResult[Out]:
+        """Resume a run from plain code, even inside a running event loop. Takes what `resume` takes."""
+        return run_blocking(self.resume(run, answer, answers=answers, **options))
+
     def stream(
         self,
         input: Any = NOTHING,  # noqa: A002 - the word for it

@@ -1,12 +1,13 @@
 """Sessions: conversations over many runs and processes, and recovery of what dead processes left behind."""
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from types import TracebackType
 from typing import Any, Generic, Literal
 
-from suture._aio import LOG, run_to_the_end
+from suture._aio import LOG, run_blocking, run_to_the_end
 from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
-from suture.kernel import Outcome, Run, RunResult
+from suture.kernel import Outcome, Run, RunBlock, RunResult
 from suture.kernel.lifecycle import NOTHING, read_result
 from suture.kernel.run_state import Out
 from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, is_inside, read_run
@@ -60,12 +61,20 @@ class Session(Generic[Out]):
             known = await find_run(self.agent.spec, self.id, key) if key else None
             return read_result(known) if known is not None else await run.under(lease).result()
 
-    @asynccontextmanager
-    async def stream(self, input: Any, /, **options: Any) -> AsyncGenerator[Run[Out]]:  # noqa: A002 - the word for it
-        """Yield the live run of an input, once its turn has come: `async with session.stream("…") as run`.
+    def run_sync(self, input: Any = NOTHING, /, **options: Any) -> RunResult[Out]:  # noqa: A002 - as above
+        """Do what `run` does from plain code, even inside a running event loop."""
+        return run_blocking(self.run(input, **options))
 
-        An input that was run under its `key=` before raises `ResumeError`: `run` with that key returns its result.
+    def stream(self, input: Any, /, **options: Any) -> RunBlock[Out]:  # noqa: A002 - the word for it
+        """Give the live run of an input, once its turn has come: `async with session.stream("…") as run`.
+
+        In plain code, `with session.stream("…") as run`. An input that was run under its `key=` before raises
+        `ResumeError`: `run` with that key returns its result.
         """
+        return _SessionBlock(self._stream(input, options))
+
+    @asynccontextmanager
+    async def _stream(self, input: Any, options: Mapping[str, Any]) -> AsyncGenerator[Run[Out]]:  # noqa: A002 - as above
         new = self.agent.stream(input, checkpoint_id=self.id, **options)
         async with self._turn() as lease:
             await self._finish_what_was_left(lease, options)
@@ -82,6 +91,12 @@ class Session(Generic[Out]):
         async with self._turn() as lease:
             run = self.agent.stream(resume=self.id, answer=answer, answers=answers, **options)
             return await run.under(lease).result()
+
+    def resume_sync(
+        self, answer: Any = NOTHING, /, *, answers: Mapping[str, Any] | None = None, **options: Any
+    ) -> RunResult[Out]:
+        """Do what `resume` does from plain code, even inside a running event loop."""
+        return run_blocking(self.resume(answer, answers=answers, **options))
 
     async def status(self) -> Status:
         """Return the status of the session; `failed` and `stopped` say how its last run ended."""
@@ -127,6 +142,21 @@ class Session(Generic[Out]):
             return None
         known = {name: options[name] for name in ("deps", "options", "tool_options", "callbacks") if name in options}
         return await self.agent.stream(resume=self.id, **known).under(lease).result()
+
+
+class _SessionBlock(RunBlock[Out]):
+    """The block of a session's live run, which holds the session's turn."""
+
+    def __init__(self, turn: AbstractAsyncContextManager[Run[Out]]) -> None:
+        self._turn = turn
+
+    async def __aenter__(self) -> Run[Out]:
+        return await self._turn.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._turn.__aexit__(kind, error, trace)
 
 
 async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[RunResult[Any]]:

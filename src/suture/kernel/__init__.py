@@ -26,7 +26,7 @@ from suture.kernel.middleware import (
     replace,
 )
 from suture.kernel.requests import AskModel, CallTool, Model, ModelRequest, ModelWrapper, Sink, ToolCallRequest
-from suture.kernel.run import Run
+from suture.kernel.run import Run, RunBlock, SyncRun
 from suture.kernel.run_state import Approval, InterruptSignal, RunResult
 from suture.kernel.state import (
     current_run,
@@ -62,8 +62,10 @@ __all__ = [
     "RetryContext",
     "RetryDecision",
     "Run",
+    "RunBlock",
     "RunResult",
     "Sink",
+    "SyncRun",
     "ToolCallRequest",
     "ToolsConfig",
     "UnregisteredTypeError",

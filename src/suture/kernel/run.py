@@ -1,13 +1,18 @@
-"""`Run`: a live run of an agent, which can be iterated, awaited or cancelled. Its work is one task."""
+"""`Run`: a live run of an agent, which can be iterated, awaited or cancelled. Its work is one task.
+
+In plain code a `SyncRun` is the same `Run`, in an event loop of another thread, so that it goes on between two events.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from types import TracebackType
 from typing import Any, Generic, Literal, TypeAlias
 from weakref import ref
 
 import msgspec
 
-from suture._aio import run_to_the_end, uncancel
+from suture._aio import LoopThread, run_to_the_end, uncancel
 from suture.errors import ComponentCancelledError, ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
 from suture.kernel.lifecycle import Begin, begin, finish, load
@@ -166,8 +171,96 @@ class Work:
         return self.result
 
 
-class Run(Generic[Out]):
-    """A live run of an agent; `agent.stream(…)` returns it.
+class RunBlock(Generic[Out]):
+    """Gives a live run for a block: `async with` in async code a `Run`, `with` in plain code a `SyncRun`."""
+
+    _thread: LoopThread | None = None
+
+    async def __aenter__(self) -> "Run[Out]":
+        raise NotImplementedError
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> "SyncRun[Out]":
+        if self._thread is not None:
+            raise ConfigError("a run has one block; stream again for another run")
+        thread = LoopThread()
+        thread.__enter__()
+        try:
+            run = SyncRun(thread.call(self.__aenter__()), thread)
+        except BaseException:  # Ctrl-C may come when the run has begun already
+            try:
+                with suppress(Exception):
+                    thread.call(self.__aexit__(None, None, None))
+            finally:
+                thread.__exit__()
+            raise
+        self._thread = thread
+        return run
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._thread is not None:
+            try:
+                self._thread.call(self.__aexit__(kind, error, trace))
+            finally:
+                self._thread.__exit__()
+
+
+class SyncRun(Generic[Out]):
+    """A live run in plain code; `with agent.stream(…) as run` gives it. It has what `Run` has, without `await`.
+
+    >>> from suture import ChatModelAgent
+    >>> from suture.testing import ScriptedModel
+    >>> with ChatModelAgent(model=ScriptedModel(["hello"])).stream("hi") as run:
+    ...     print(list(run.text()), run.result().output)
+    ['hello'] hello
+    """
+
+    def __init__(self, run: "Run[Out]", thread: LoopThread) -> None:
+        self._run, self._thread = run, thread
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run; events carry it."""
+        return self._run.run_id
+
+    @property
+    def final_result(self) -> RunResult[Out] | None:
+        """The result once the run has ended, even with an exception; `None` before."""
+        return self._run.final_result
+
+    def result(self) -> RunResult[Out]:
+        """Wait for the end of the run and return its result; raise the error that it failed with."""
+        return self._thread.call(self._run.result())
+
+    def __iter__(self) -> Iterator[AnyEvent]:
+        return self._thread.iterate(aiter(self._run))
+
+    def text(self) -> Iterator[str]:
+        """Yield the model's text as it comes, without that of agents inside the run."""
+        return self._thread.iterate(self._run.text())
+
+    def cancel(
+        self,
+        at: Literal["now", "after_model", "after_tools"] = "now",
+        *,
+        timeout: float | None = None,
+        recursive: bool = False,
+    ) -> RunResult[Any]:
+        """Stop the run and return the result so far, as `Run.cancel` does; it may be called from another thread."""
+        return self._thread.call(self._run.cancel(at, timeout=timeout, recursive=recursive))
+
+    def __repr__(self) -> str:
+        return repr(self._run).replace("<Run", "<SyncRun", 1)
+
+
+class Run(RunBlock[Out]):
+    """A live run of an agent; `agent.stream(…)` returns it. In plain code, `with` gives the same run as a `SyncRun`.
 
     Iterate it for its events, or `async for text in run.text()`. `await run.result()` returns its `RunResult`, at any
     time; from then on unread events are dropped. Leaving an `async with` block ends the run. It starts on first use and
@@ -213,6 +306,11 @@ class Run(Generic[Out]):
         if result.error is not None:
             raise result.error
         return result
+
+    def __enter__(self) -> SyncRun[Out]:
+        if self._work.task is not None:
+            raise ConfigError("this run has begun in an event loop; go on there, with `async with`")
+        return super().__enter__()
 
     async def __aenter__(self) -> "Run[Out]":
         self._work.begin(listens=True)

@@ -19,6 +19,7 @@ from suture import (
     replace,
 )
 from suture.events import AnyEvent, Interrupt
+from suture.kernel import SyncRun
 
 
 class Parrot:
@@ -47,6 +48,20 @@ async def ask(question: str) -> str:
     result = await agent.run(question)
     answer: str = result.output
     return answer
+
+
+def plain() -> list[AnyEvent]:
+    with agent.stream("one two") as run:
+        assert_type(run, SyncRun[str])
+        assert_type(list(run.text()), list[str])
+        assert_type(run.result(), RunResult[str])
+    waiting = assert_type(agent.run_sync("one"), RunResult[str])
+    assert_type(agent.resume_sync(waiting, "yes"), RunResult[str])
+    session = agent.session("one")
+    assert_type(session.run_sync("two"), RunResult[str])
+    assert_type(session.resume_sync("yes"), RunResult[str])
+    with session.stream("three") as run:
+        return list(run)
 
 
 async def events() -> list[AnyEvent]:
