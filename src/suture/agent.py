@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -14,6 +14,7 @@ from msgspec.structs import force_setattr, replace
 from suture._aio import run_blocking, run_to_the_end
 from suture._text import replace_surrogates
 from suture.errors import ConfigError, ResumeError
+from suture.kernel.answers import make_output_rule
 from suture.kernel.config import (
     Budget,
     Callbacks,
@@ -21,7 +22,6 @@ from suture.kernel.config import (
     ModelRetryConfig,
     ToolsConfig,
     make_instruction,
-    make_output_rule,
 )
 from suture.kernel.lifecycle import NOTHING, Begin, read_input
 from suture.kernel.loop import Standing, advance, drive
@@ -66,6 +66,18 @@ _KINDS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("description", "output_key"), (str,)),
     "instruction": (str, Callable),
 }
+
+
+Member_co = TypeVar("Member_co", covariant=True)
+
+
+class TypeUnion(Protocol[Member_co]):
+    """A union of types, such as `A | B`, whose members are `Any` for type checkers."""
+
+    @property
+    def __args__(self) -> tuple[Member_co, ...]:
+        """The members of the union."""
+        ...
 
 
 class ResumeOptions(TypedDict, total=False):
@@ -155,7 +167,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
     tool_errors: Literal["result", "raise"] = "result"
     format_tool_error: Callable[[Exception], str] | None = None
     output_key: str | None = None
-    output_type: type[Out] = str  # pyright: ignore[reportAssignmentType]
+    output_type: "type[Out] | TypeUnion[Out] | Sequence[type[Out]]" = str  # pyright: ignore[reportAssignmentType]
     input_builder: Callable[[str, Sequence[Any]], Any] | None = None
     checkpoint_store: Store | None = None
     callbacks: Callbacks | Sequence[Callbacks] | None = None

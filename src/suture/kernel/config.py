@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from numbers import Number
-from typing import Any, Generic, TypeAlias, cast
+from typing import Any, Generic, TypeAlias
 
 import msgspec
 
@@ -263,51 +263,3 @@ def make_instruction(own: str | Callable[..., str | Awaitable[str]], added: Sequ
 
 def _join_instruction(own: str, added: Sequence[str]) -> str:
     return "\n\n".join(part for part in (own, *added) if part)
-
-
-# --- structured answers ---------------------------------------------------------------------------
-
-
-class OutputRule(msgspec.Struct, frozen=True):
-    """The required form of a final answer: the instruction for the model, the parser, and the text for a misfit."""
-
-    instruction: str
-    schema: FrozenMap
-    read: Callable[[str], Any]
-    """Turns the text into the value; raises `ValueError` with what is wrong."""
-
-
-def make_output_rule(output_type: Any) -> OutputRule | None:
-    """Return the rule for answers of `output_type`; none if any text will do."""
-    if output_type is None or output_type is str:
-        return None
-    if hasattr(output_type, "model_validate_json"):
-        schema, read = output_type.model_json_schema(), output_type.model_validate_json
-    else:
-        try:
-            (root,), definitions = msgspec.json.schema_components([output_type], ref_template="#/$defs/{name}")
-            read = msgspec.json.Decoder(output_type).decode
-        except TypeError as error:
-            raise ConfigError(f"output_type {output_type!r} has no JSON form: {error}") from None
-        reference = root.get("$ref", "")
-        if reference:  # providers want no reference at the root
-            root = definitions[reference.removeprefix("#/$defs/")]
-            if reference not in str(root):
-                del definitions[reference.removeprefix("#/$defs/")]
-        schema = {**root, "$defs": definitions} if definitions else root
-    text = msgspec.json.encode(schema).decode()
-    instruction = f"Give the final answer as one JSON value of this schema and nothing else: {text}"
-
-    def read_answer(answer: str) -> Any:
-        body = answer.strip()
-        if body.startswith("```"):
-            body = body.partition("\n")[2].removesuffix("```").strip()
-        try:
-            return read(body)
-        except (msgspec.DecodeError, ValueError) as error:
-            # the message of pydantic's exception has links and types for programmers
-            faults: Any = cast("Any", error).errors() if hasattr(error, "error_count") else ()
-            said = "; ".join(f"{'.'.join(map(str, each['loc'])) or '$'}: {each['msg']}" for each in faults)
-            raise ValueError(said or str(error) or type(error).__name__) from None
-
-    return OutputRule(instruction, FrozenMap(schema), read_answer)

@@ -10,6 +10,7 @@ import msgspec
 from suture._aio import LOG, run_to_the_end, settle
 from suture.errors import ConfigError, InputError, OutputError, ResumeError, RunError, SutureError
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
+from suture.kernel.answers import read_output
 from suture.kernel.config import Component, notify
 from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
@@ -408,9 +409,8 @@ def read_result(run: Execution) -> RunResult[Any]:
     """Return the result of a stored run that has ended, or waits."""
     state, output = run.state, None
     if state.output is not None and state.outcome == "finished":
-        output = run.wire.text(run.history[state.output])
         try:
-            output = output if run.spec.output is None else run.spec.output.read(output)
+            output = read_output(run.spec.output, run.wire, run.history[state.output])
         except ValueError as error:  # the agent that reads it has a different `output_type`
             raise OutputError(f"the stored answer of {run.checkpoint_id!r} does not fit output_type: {error}") from None
     return RunResult(

@@ -23,6 +23,7 @@ from suture.errors import (
     MaxIterationsExceeded,
     OutputError,
 )
+from suture.kernel.answers import TAGS, explain_ending, read_output
 from suture.kernel.middleware import ChatModelAgentState, Hook, state_alone
 from suture.kernel.model_call import Turn, make_model_context
 from suture.kernel.run_state import InterruptSignal, SafePoint, add_usage
@@ -171,6 +172,9 @@ class LocalPort:
             run.output_message, phase = reply, "end"
             fault = _read_output(run)
             if fault:  # an answer of the wrong form goes back to the model
+                ending = explain_ending(run.wire, reply)
+                if ending:
+                    raise OutputError(f"there is no answer of output_type: {ending}")
                 if state.corrections >= _CORRECTIONS or at.is_last or run.spec.output is None:
                     raise OutputError(
                         f"the answer does not fit output_type, after {state.corrections} corrections: {fault}"
@@ -218,15 +222,13 @@ class LocalPort:
 
 def _read_output(run: Execution) -> str:
     """Read the output from its message; return what is wrong with its form, if anything."""
-    text = run.wire.text(run.output_message)
-    rule = run.spec.output
-    if rule is None:
-        run.output = text
+    if run.spec.output is None and not (text := run.wire.text(run.output_message)).lstrip().startswith(TAGS):
+        run.output = text  # as most answers are
         return ""
     try:
-        run.output = rule.read(text)
+        run.output = read_output(run.spec.output, run.wire, run.output_message)
     except ValueError as error:
-        return str(error)
+        return str(error) or type(error).__name__
     return ""
 
 

@@ -18,7 +18,8 @@ import msgspec
 from suture._text import replace_surrogates
 from suture.errors import InputError, NotInRunError
 from suture.events import Event, HistoryRewritten
-from suture.kernel.config import Budget, Callbacks, Instruction, ModelFailoverConfig, ModelRetryConfig, OutputRule
+from suture.kernel.answers import OutputRule
+from suture.kernel.config import Budget, Callbacks, Instruction, ModelFailoverConfig, ModelRetryConfig
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
 from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask, copy_state

@@ -69,6 +69,18 @@ class NativeWire(ChatWire):
     def is_cut(self, message: Any) -> bool:
         return message.response_meta is not None and message.response_meta.finish_reason in _CUT
 
+    def early_end(self, message: Any) -> tuple[str, str]:
+        meta = message.response_meta
+        reason = "" if meta is None else meta.finish_reason
+        word = reason if meta is None else meta.extension.get("finish_reason", reason)
+        if self.refuses(message) or word == "refusal":
+            return "refusal", "refusal"
+        return (reason, str(word)) if reason in _CUT else ("", "")
+
+    def refuses(self, message: Any) -> bool:
+        """Return whether the provider marked the text of a message as a refusal."""
+        return False
+
     def is_paused(self, message: Any) -> bool:
         return message.response_meta is not None and message.response_meta.finish_reason == "pause"
 
@@ -101,6 +113,10 @@ class MessageWire(ItemWire, NativeWire):
 
     name = "message"
     message_type = own.Message
+
+    def refuses(self, message: Any) -> bool:
+        parts = message.assistant_gen_multi_content
+        return any(part.extra.get("extension", {}).get("refusal") for part in parts)
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         place = start
@@ -352,6 +368,9 @@ class AgenticWire(BlockWire, NativeWire):
     message_type = own.AgenticMessage
     article = "an"
     bundled = False
+
+    def refuses(self, message: Any) -> bool:
+        return any(getattr(block, "extension", {}).get("refusal") for block in message.content_blocks)
 
     def glance(self, messages: Sequence[Any], start: int, demands: values.Demands) -> int:
         place = start

@@ -401,6 +401,13 @@ class ChatWire(Wire):
         """Return whether `message` is a reply that was cut off; not all wires can tell."""
         return False
 
+    def early_end(self, message: Any) -> tuple[str, str]:
+        """Return why a reply ended before its answer, `refusal`, `content_filter` or `length`, and the provider's word.
+
+        Two empty texts if it did not; not all wires can tell.
+        """
+        return "", ""
+
     def is_paused(self, message: Any) -> bool:
         """Return whether the provider continues `message` if it is sent back as it is; not all wires can tell."""
         return False

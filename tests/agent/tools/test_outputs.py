@@ -70,7 +70,9 @@ def test_what_pydantic_finds_wrong_is_told_without_its_links():
 
     model = ScriptedModel(['{"number": "x", "total": -1}', '{"number": 3, "total": 7}'])
     told = ChatModelAgent(model=model, output_type=Invoice).run_sync("hi").messages[2].content.partition(". Give ")[0]
-    assert re.fullmatch("The answer does not fit: number: [^;]*integer[^;]*; total: [^;]*greater than 0", told)
+    assert re.fullmatch(
+        r"The answer does not fit: answer\.number: [^;]*integer[^;]*; answer\.total: [^;]*greater than 0", told
+    )
     assert "http" not in told
 
 

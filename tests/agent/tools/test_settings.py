@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import re
 from typing import Any
 
 import pytest
@@ -57,7 +58,8 @@ def look() -> str:
         {"name": "a#2"},
         {"model": ScriptedModel},
         {"model": object()},
-        {"output_type": object},
+        {"output_type": re.Match},
+        {"output_type": []},
     ],
     ids=lambda wrong: f"{next(iter(wrong))}={type(next(iter(wrong.values()))).__name__}",
 )

@@ -340,6 +340,9 @@ class OpenAIChatWire(ItemWire, ChatWire):
             pieces.append(native.Delta(call_index=place, call_id=call.id, name=call.name, arguments=arguments))
         return pieces
 
+    def early_end(self, message: Any) -> tuple[str, str]:
+        return ("refusal", "refusal") if get(message, "refusal") else ("", "")
+
     def made_by_model(self, message: Any, index: int | None = None) -> bool:
         del index
         return (message.get("role") if message.__class__ is dict else get(message, "role")) == "assistant"
