@@ -21,6 +21,13 @@ _KEPT_KEYWORDS = (
     *("description", "title", "default"),
 )
 """The keywords that a closed schema keeps; each schema in it also needs one of `_TYPE_KEYWORDS`."""
+_TYPES: dict[Any, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+}
 SCHEMA: Any = object()
 """Takes the place of the schema in `RequestForm.answer`."""
 _CHOICES = ("auto", "none", "required")
@@ -116,11 +123,68 @@ def close_schema(schema: Any) -> dict[str, Any] | None:
         elif name == "items":
             inner = close_schema(value)
             is_free = is_free or inner is None
-        if name in _KEPT_KEYWORDS and inner is not None:
+        if name in _KEPT_KEYWORDS and (inner is not None or name == "default"):
             closed[name] = inner
     if is_object:
         closed["additionalProperties"] = False
     return None if is_free else closed
+
+
+_LIMITS = {"properties": 5_000, "choices": 1_000, "depth": 10}
+"""How much a strict schema may hold, as OpenAI documents it."""
+
+
+def make_strict(schema: Any) -> dict[str, Any] | None:
+    """Return a schema for OpenAI's strict mode that takes the same values; `None` if there is none.
+
+    All fields of all objects are required there. One that may be left out must be given its default instead, so it
+    needs one. `default` and what `close_schema` leaves out cannot be said.
+
+    >>> make_strict({"type": "object", "properties": {"age": {"type": "integer", "default": 3}}})
+    {'type': 'object', 'additionalProperties': False, 'properties': {'age': {'type': 'integer'}}, 'required': ['age']}
+    >>> make_strict({"type": "object", "properties": {"age": {"type": "integer"}}}) is None
+    True
+    """
+    closed = close_schema(schema)
+    counts = dict.fromkeys(_LIMITS, 0)
+    if closed is None or closed.get("type") != "object" or "anyOf" in closed:
+        return None
+    strict = _require_all(closed, 1, counts)
+    return None if any(counts[name] > limit for name, limit in _LIMITS.items()) else strict
+
+
+def _require_all(node: Body, depth: int, counts: dict[str, int]) -> Body | None:
+    """Return a closed schema in which all fields are required; `None` if that would change what it means."""
+    if "$ref" in node:
+        return {"$ref": node["$ref"]}  # nothing may stand beside it
+    if "allOf" in node:
+        return None
+    made: Body = {name: value for name, value in node.items() if name not in ("default", "properties", "$defs")}
+    choices: list[Any] = [node["const"]] if "const" in node else node.get("enum", [])
+    counts["choices"] += len(choices)
+    if choices and "type" not in node:
+        types = list(dict.fromkeys(_TYPES.get(type(choice), "") for choice in choices))
+        made["type"] = types[0] if len(types) == 1 else types
+    fields: Body = node.get("properties", {})
+    required = set(node.get("required", ()))
+    if any(name not in required and "default" not in field for name, field in fields.items()):
+        return None
+    counts["properties"] += len(fields)
+    counts["depth"] = max(counts["depth"], depth)
+    inner: list[Body | None] = []
+    for name in ("properties", "$defs"):
+        if name in node:
+            made[name] = {key: _require_all(each, depth + 1, counts) for key, each in node[name].items()}
+            inner += made[name].values()
+    if "anyOf" in node:
+        made["anyOf"] = [_require_all(each, depth, counts) for each in node["anyOf"]]
+        inner += made["anyOf"]
+    if "items" in node:
+        made["items"] = _require_all(node["items"], depth, counts)
+        inner.append(made["items"])
+    if node.get("type") == "object":
+        made["required"] = list(fields)
+    return None if None in inner else made
 
 
 class RequestForm:

@@ -159,6 +159,7 @@ class OpenAIChatModel(SDKModel[NativeM]):
 
     codec_name: ClassVar[str] = "openai-chat"
     path: ClassVar[str] = "/chat/completions"
+    strict_field: ClassVar[str] = "response_format.json_schema.strict"
 
     def lay_over(self, body: Body) -> Body:
         """Return the body; a stream also asks for its usage."""
@@ -189,6 +190,7 @@ class OpenAIResponsesModel(SDKModel[NativeM]):
 
     codec_name: ClassVar[str] = "openai-responses"
     path: ClassVar[str] = "/responses"
+    strict_field: ClassVar[str] = "text.format.strict"
 
     def choose(self, options: Mapping[str, Any]) -> tuple[Codec, Mapping[str, Any]]:
         """Return codec and options; if nothing is stored, items are sent without ids, which would be unknown."""

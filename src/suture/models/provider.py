@@ -18,7 +18,8 @@ import msgspec
 
 from suture._aio import LOG
 from suture.codecs import Codec, Loss, Losses, Lost, Request, encode, get_codec, to_agentic
-from suture.codecs.requests import close_schema
+from suture.codecs.contents import overlay
+from suture.codecs.requests import close_schema, make_strict, put_at
 from suture.errors import (
     ConfigError,
     HistoryError,
@@ -223,6 +224,8 @@ class ProviderModel(ABC, Generic[NativeM]):
     """Whether the SDK has an object of its own for the time of a request."""
     client_from: ClassVar[tuple[str, str]] = ("", "")
     """The package of the SDK, and an example of its client."""
+    strict_field: ClassVar[str] = ""
+    """Where a request says that its answer schema is strict, if the provider has such a mode."""
     key_paths: ClassVar[tuple[str, ...]] = ()
     """The attributes of an SDK client that hold keys, to keep these out of errors."""
 
@@ -458,7 +461,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         return {name: value for name, value in options.items() if name not in refused}
 
     def _fit_options(self, options: Mapping[str, Any], losses: Losses, *, has_tools: bool) -> Mapping[str, Any]:
-        """Drop options about tools if there are none, and close the answer schema if the provider demands it."""
+        """Drop options about tools if there are none, and fit the answer schema to what the provider takes."""
         if not has_tools and self.codec.request_form.tools.partition(".")[0] not in options:
             options = {name: value for name, value in options.items() if name not in _ABOUT_TOOLS}
         if self.closes_schema and "output_schema" in options:
@@ -468,6 +471,11 @@ class ProviderModel(ABC, Generic[NativeM]):
                 losses.add(Lost.OPTION, "output_schema, which has objects with any fields")
             else:
                 options["output_schema"] = closed
+        strict = make_strict(options["output_schema"]) if self.strict_field and "output_schema" in options else None
+        if strict is not None:
+            field: dict[str, Any] = {}
+            put_at(field, self.strict_field, True)  # noqa: FBT003 - a value of JSON
+            options = overlay(field, {**options, "output_schema": strict})
         return options
 
     def body(self, request: ModelRequest[NativeM]) -> Body:
