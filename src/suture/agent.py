@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr, replace
 from suture._aio import run_blocking, run_to_the_end
 from suture._text import replace_surrogates
 from suture.errors import ConfigError, ResumeError
-from suture.kernel.answers import make_output_rule
+from suture.kernel.answers import TypeUnion, make_output_rule
 from suture.kernel.config import (
     Budget,
     Callbacks,
@@ -66,18 +66,6 @@ _KINDS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("description", "output_key"), (str,)),
     "instruction": (str, Callable),
 }
-
-
-Member_co = TypeVar("Member_co", covariant=True)
-
-
-class TypeUnion(Protocol[Member_co]):
-    """A union of types, such as `A | B`, whose members are `Any` for type checkers."""
-
-    @property
-    def __args__(self) -> tuple[Member_co, ...]:
-        """The members of the union."""
-        ...
 
 
 class ResumeOptions(TypedDict, total=False):

@@ -6,7 +6,7 @@ of a schema, so any other type is asked for inside of one, `{"answer": …}`; bo
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Union, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union, cast
 
 import msgspec
 
@@ -37,6 +37,18 @@ _ENDINGS = {
     'such as options={"max_tokens": …}, or ask for less',
 }
 """What to do about a reply that ended for each of these reasons: asking for the form again would not help."""
+
+
+Member_co = TypeVar("Member_co", covariant=True)
+
+
+class TypeUnion(Protocol[Member_co]):
+    """A union of types, such as `A | B`, whose members are `Any` for type checkers."""
+
+    @property
+    def __args__(self) -> tuple[Member_co, ...]:
+        """The members of the union."""
+        ...
 
 
 class OutputRule(msgspec.Struct, frozen=True):
