@@ -15,8 +15,9 @@ import zoneinfo
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, NamedTuple, NewType, NotRequired, TypeVar
 
+import attrs
 import jsonschema
 import msgspec
 import pydantic
@@ -73,6 +74,7 @@ SCALARS: list[tuple[Any, str, Any]] = [
     (dt.datetime, "1767261600", dt.datetime(2026, 1, 1, 10, tzinfo=dt.UTC)),
     (dt.datetime, '"1767261600"', dt.datetime(2026, 1, 1, 10, tzinfo=dt.UTC)),
     (dt.datetime, "1767261600000", dt.datetime(2026, 1, 1, 10, tzinfo=dt.UTC)),
+    (dt.datetime, '"1712012300000"', dt.datetime(2024, 4, 1, 22, 58, 20, tzinfo=dt.UTC)),
     (dt.datetime, "1767261600.5", dt.datetime(2026, 1, 1, 10, 0, 0, 500_000, tzinfo=dt.UTC)),
     (dt.date, '"2026-01-01"', dt.date(2026, 1, 1)),
     (dt.date, '"2026-01-01T00:00:00"', dt.date(2026, 1, 1)),
@@ -176,6 +178,7 @@ LOSSY: list[tuple[Any, str]] = [
     (int, '"five"'),
     (int, '""'),
     (int, '"nan"'),
+    (int, "1e23"),
     (int, '"1e999999999"'),
     (int, '"' + "9" * 5000 + '"'),
     (int, "null"),
@@ -305,6 +308,36 @@ class Deep:
     some: list["Deep"] = dataclasses.field(default_factory=list)
 
 
+@dataclasses.dataclass
+class Sum:
+    first: int
+    start: dataclasses.InitVar[int] = 0
+    total: int = dataclasses.field(init=False)
+    kind: ClassVar[str] = "sum"
+
+    def __post_init__(self, start: int) -> None:
+        self.total = self.first + start
+
+
+class Row(msgspec.Struct, array_like=True, tag="row"):
+    number: int
+    word: str = ""
+
+
+class Other(msgspec.Struct, array_like=True, tag="other"):
+    number: int
+
+
+class Renamed(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    first_number: int
+
+
+@attrs.define
+class Crate:
+    width: int
+    _height: int = 1
+
+
 TYPES: list[tuple[Any, str, Any]] = [
     (pathlib.Path, '"/tmp"', pathlib.Path("/tmp")),
     (pathlib.PurePosixPath, '"/tmp"', pathlib.PurePosixPath("/tmp")),
@@ -340,6 +373,11 @@ TYPES: list[tuple[Any, str, Any]] = [
     (complex, '"1+2j"', 1 + 2j),
     (complex, "1.5", 1.5 + 0j),
     (re.Pattern[str], '"a+"', re.compile("a+")),
+    (Sum, '{"first": "1", "start": "2"}', Sum(1, 2)),
+    (Row, '["row", "1"]', Row(1)),
+    (Row | Other, '["other", "1"]', Other(1)),
+    (Renamed, '{"firstNumber": "1"}', Renamed(1)),
+    (Crate, '{"width": "1", "_height": "2"}', Crate(1, 2)),
     (Named, '["1"]', Named("1")),
     (Named, '{"value": 1}', Named(1)),
     (Deep, '{"path": "/x", "some": [{"path": "y"}]}', Deep(pathlib.Path("/x"), "now", [Deep(pathlib.Path("y"))])),

@@ -39,6 +39,7 @@ _SWITCHES = {
 }
 _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 _LONGEST_NUMBER = 4000
+_LAST_EXACT = 2**53  # from here on not every whole number is a float, so what was written is not known
 _MILLISECONDS_FROM = 20_000_000_000  # a larger number of seconds would be after the year 2600
 _CLOCK = re.compile(
     r"(?P<sign>[+-])?(?:(?P<days>\d+) ?d(?:ays?)?(?:,? ?(?=\d)|$))?"
@@ -54,7 +55,7 @@ _DURATION = re.compile(
 def read_text(kind: Any, text: str) -> Any:
     """Read a text that has one usual form of a date, a time or a duration; raise `ValueError` for any other."""
     text = text.strip()
-    if kind is datetime and len(text) > len("2026-01-31"):
+    if kind is datetime and len(text) > len("2026-01-31") and not re.fullmatch(_NUMBER, text):
         return _read_datetime(text)
     if kind is date:
         return date.fromisoformat(text)
@@ -88,7 +89,7 @@ def _whole(value: Any) -> int:
             if not value.is_finite() or abs(value.adjusted()) > _LONGEST_NUMBER:
                 raise
     number = int(value)
-    if number != value:
+    if number != value or (isinstance(value, float) and abs(value) > _LAST_EXACT):
         raise ValueError(value)
     return number
 
