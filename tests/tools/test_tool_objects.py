@@ -121,7 +121,7 @@ def test_how_an_object_is_run_can_be_chosen():
     assert (made.requires_approval, made.timeout, made.retry) == (True, 1, 2)
 
 
-@pytest.mark.parametrize("choice", [{"kind": "streamable"}, {"schema": {}}])
+@pytest.mark.parametrize("choice", [{"kind": "streamable"}, {"schema": {}}, {"strict": True}])
 def test_what_an_object_says_itself_is_not_chosen(choice):
     with pytest.raises(ConfigError, match="tool 'echo' is an object: its methods tell its kind"):
         tool(Invoke(), **choice)

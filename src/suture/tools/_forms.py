@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
-from typing import Any, NamedTuple, Protocol, cast, get_args, get_origin, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, get_args, get_origin
 
 import msgspec
 
@@ -150,15 +150,6 @@ class Form(Protocol):
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         """Return the JSON Schema; named types go into `definitions`."""
-        ...
-
-
-@runtime_checkable
-class Decoding(Protocol):
-    """A form that can read JSON text at once."""
-
-    def decoder(self, *, strict: bool) -> Callable[[str | bytes], Any]:
-        """Return the function that reads JSON text, and raises if it does not fit."""
         ...
 
 

@@ -41,15 +41,14 @@ _NUMBER = r"[+-]?\d+(?:\.\d+)?"
 _LONGEST_NUMBER = 4000
 _LAST_EXACT = 2**53  # from here on not every whole number is a float, so what was written is not known
 _MILLISECONDS_FROM = 20_000_000_000  # a larger number of seconds would be after the year 2600
-_CLOCK = re.compile(
+_CLOCK = (
     r"(?P<sign>[+-])?(?:(?P<days>\d+) ?d(?:ays?)?(?:,? ?(?=\d)|$))?"
     r"(?:(?P<hours>\d+):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d+)?))?)?"
 )
-_DURATION = re.compile(
-    r"(?P<sign>[+-])?P(?:(?P<weeks>N)W)?(?:(?P<days>N)D)?"
-    r"(?:T(?=\d)(?:(?P<hours>N)H)?(?:(?P<minutes>N)M)?(?:(?P<seconds>N)S)?)?".replace("N", r"\d+(?:[.,]\d+)?"),
-    re.IGNORECASE,
-)
+_DURATION = (
+    r"(?i)(?P<sign>[+-])?P(?:(?P<weeks>N)W)?(?:(?P<days>N)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>N)H)?(?:(?P<minutes>N)M)?(?:(?P<seconds>N)S)?)?"
+).replace("N", r"\d+(?:[.,]\d+)?")
 
 
 def read_text(kind: Any, text: str) -> Any:
@@ -165,7 +164,7 @@ def _span(value: Any) -> timedelta:
 
 
 def _read_duration(text: str) -> timedelta:
-    match = _DURATION.fullmatch(text) or _CLOCK.fullmatch(text)
+    match = re.fullmatch(_DURATION, text) or re.fullmatch(_CLOCK, text)
     parts = {unit: part for unit, part in match.groupdict().items() if part} if match else {}
     sign = parts.pop("sign", "+")
     if not parts:

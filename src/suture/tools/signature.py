@@ -185,7 +185,7 @@ _PARAMETERS = frozenset(
 )
 _OTHERS = ("attribute", "example", "note", "raise", "reference", "return", "todo", "warn", "warning", "yield")
 _SECTIONS = _PARAMETERS | {"see also", *_OTHERS, *(f"{name}s" for name in _OTHERS)}
-_UNDERLINE = re.compile(r"-{3,}|={3,}")
+_UNDERLINE = r"-{3,}|={3,}"
 _HEADER = r"([A-Z][A-Za-z]*(?: [A-Za-z]+)?):"
 _ENTRY = r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:(?:\s+(.*)|$)"
 _FIELD = r":(\w+)(?:\s+[^:]*?(\w+))?\s*:\s*(.*)"
@@ -233,7 +233,7 @@ def _underlined(lines: Sequence[str], place: int) -> str:
     """Return the name of the section that this line opens in NumPy's style, in lower case, or an empty text."""
     name = lines[place].strip().lower()
     below = lines[place + 1] if place + 1 < len(lines) else ""
-    return name if name in _SECTIONS and _UNDERLINE.fullmatch(below.strip()) else ""
+    return name if name in _SECTIONS and re.fullmatch(_UNDERLINE, below.strip()) else ""
 
 
 def _opens(lines: Sequence[str], place: int) -> str:
@@ -249,7 +249,7 @@ def _numpy_parameters(lines: Sequence[str]) -> dict[str, str]:
         section = _underlined(lines, place)
         if section:
             inside, names = section in _PARAMETERS, []
-        elif not inside or not line.strip() or _UNDERLINE.fullmatch(line.strip()):
+        elif not inside or not line.strip() or re.fullmatch(_UNDERLINE, line.strip()):
             continue
         elif line[0].isspace():
             for name in names:

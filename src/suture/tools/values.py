@@ -5,15 +5,18 @@ lost, and say what is wrong.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
 from suture._text import shorten
 from suture.errors import ConfigError
 from suture.tools._annotations import Builder, in_msgspecs_words
-from suture.tools._forms import Decoding, Form, Reading, UnreadableError, said
+from suture.tools._forms import Form, Reading, UnreadableError, said
 from suture.tools._schemas import make_schema
+
+if TYPE_CHECKING:
+    from suture.tools._pydantic_forms import Adapted
 
 __all__ = [
     "READABLE",
@@ -105,8 +108,8 @@ def make_form_reader(annotation: Any, name: str, *, strict: bool) -> FormReader:
         raise UnreadableError(annotation, f"{type(error).__name__}: {error}") from error
     decode = _exact_decoder(annotation) if builder.native else None
     native = annotation if decode is not None else None
-    if isinstance(form, Decoding):
-        decode = form.decoder(strict=strict)
+    if hasattr(form, "decoder"):  # one of pydantic's, which reads text at once
+        decode = cast("Adapted", form).decoder(strict=strict)
 
     def read(text: str | bytes) -> Any:
         if decode is not None:
