@@ -191,12 +191,17 @@ def test_the_secrets_that_a_client_of_ones_own_holds_are_kept_back():
                 aws_secret_access_key="s" * 40,
                 aws_session_token=KEY,
             )
+            own = openai.AsyncOpenAI(
+                api_key="none-needed", base_url=server.url, default_headers={"x-gateway": KEY}, max_retries=0
+            )
             said = [
                 await ask(OpenAIChatModel("m", client=azure)),
+                await ask(OpenAIChatModel("m", client=own)),
                 await ask(GeminiModel("m", client=google)),
                 await ask(BedrockModel("m", client=boto)),
             ]
             await azure.close()
+            await own.close()
             await google.aio.aclose()
             google.close()
             boto.close()

@@ -14,15 +14,20 @@ from suture.models import ModelRequest, OpenAIChatModel
 from suture.models.limits import Limits
 from tests.models.loopback import Answer, loopback
 from tests.models.providers import HELLO, KINDS, WIRES, address, frames, make_model, stream_headers, text_reply, whole
-from tests.models.test_leaving import broken_off, model_is_ready, read, silent
+from tests.models.test_leaving import SOON, broken_off, model_is_ready, read, silent
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 
 
 async def timeout_of(model: Any, request: ModelRequest[Any] = HELLO) -> str:
     await model_is_ready(model)
+
+    async def hear() -> None:
+        async for _ in model.stream(request):
+            pass
+
     with pytest.raises(ModelTimeoutError) as caught:
-        [item async for item in model.stream(request)]
+        await asyncio.wait_for(hear(), SOON)
     assert caught.value.retryable
     return str(caught.value)
 
