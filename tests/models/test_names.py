@@ -95,3 +95,18 @@ def test_a_module_without_that_name_and_a_thing_that_is_no_model_are_told_apart(
 def test_a_provider_that_is_almost_one_is_guessed(name: str, meant: str):
     with pytest.raises(ConfigError, match=rf"did you mean {meant}:\?"):
         get_model(name)
+
+
+@pytest.mark.parametrize(
+    ("provider", "hint"),
+    [
+        ("azure", "client=openai.AsyncAzureOpenAI"),
+        ("vertexai", "client=genai.Client(vertexai=True"),
+        ("xai", "base_url="),
+    ],
+)
+def test_a_provider_without_a_name_of_its_own_says_which_model_asks_it(provider: str, hint: str):
+    with pytest.raises(ConfigError) as caught:
+        get_model(f"{provider}:m")
+    assert f"{provider!r} is no provider" in str(caught.value)
+    assert hint in str(caught.value)

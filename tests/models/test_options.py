@@ -26,7 +26,7 @@ async def ask(model: Any, **options: Any) -> None:
     [item async for item in model.stream(ModelRequest("", HELLO.messages, options=options))]
 
 
-def asked(wire: str, /, name: str = "m", model_settings: Any = None, **options: Any) -> Asked:
+def asked(wire: str, name: str = "m", /, model_settings: Any = None, **options: Any) -> Asked:
     """Return what a server is sent with these options of a request."""
 
     async def run() -> Asked:

@@ -1,6 +1,7 @@
 """Replies that are asked for whole: because nobody wants the pieces, or because the provider refuses to stream."""
 
 import asyncio
+import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,8 +12,9 @@ from suture import ChatModelAgent
 from suture.errors import ModelRequestError
 from suture.events import MessageDelta
 from suture.models import ModelRequest
+from suture.models.http import read_refusal
 from suture.models.streaming import ONLY_STREAMS, ONLY_WHOLE
-from tests.models.loopback import Answer, Asked, loopback
+from tests.models.loopback import Answer, Asked, json_answer, loopback
 from tests.models.providers import HELLO, WIRES, call_reply, make_model, refusal, streamed, text_reply, whole
 
 pytestmark = pytest.mark.usefixtures("surroundings")
@@ -73,6 +75,7 @@ def test_a_run_without_streaming_asks_for_the_whole_reply(wire: str):
             result = await agent.run("hi", streaming=False)
             async with agent.stream("hi", streaming=False) as running:
                 deltas = [event async for event in running if isinstance(event, MessageDelta)]
+            assert running.final_result is not None
             assert result.output == running.final_result.output == "The sea is calm."
             return [wants_stream(wire, asked) for asked in server.requests], deltas
 
@@ -157,12 +160,33 @@ def test_a_provider_that_only_streams_is_asked_again_for_a_stream(wire: str, cap
             for _ in range(2):
                 async with agent.stream("hi", streaming=False) as running:
                     deltas = [event async for event in running if isinstance(event, MessageDelta)]
+                assert running.final_result is not None
                 assert (running.final_result.output, deltas) == ("The sea is calm.", [])
             return [wants_stream(wire, asked) for asked in server.requests]
 
     assert asyncio.run(run()) == [False, True, True]
     [record] = [record for record in caplog.records if record.name == "suture"]
     assert "asked for streams instead" in record.getMessage()
+
+
+def test_a_refusal_that_a_router_passes_on_is_understood():
+    raw = {"error": {"message": VERIFY, "type": "invalid_request_error", "param": "stream"}}
+    routed: dict[str, Any] = {
+        "error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": json.dumps(raw)}}
+    }
+
+    def answer(asked: Asked) -> Answer:
+        is_stream = wants_stream("openai-chat", asked)
+        return json_answer(routed, 400) if is_stream else whole("openai-chat", text_reply())
+
+    async def run() -> str:
+        async with loopback(answer) as server:
+            return await text_of(make_model("openai-chat", server.url))
+
+    assert asyncio.run(run()) == "The sea is calm."
+    assert read_refusal(routed)[0] == f"Provider returned error: {VERIFY}"
+    routed["error"]["metadata"] = {"raw": "<html>"}
+    assert read_refusal(routed)[0] == "Provider returned error: <html>"
 
 
 def test_a_provider_that_refuses_both_is_asked_twice():

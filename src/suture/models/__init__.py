@@ -49,6 +49,16 @@ _SERVERS = {
     "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai-chat"),
 }
 """Servers that speak Chat Completions: the address, the variable with the key, and the profile of each."""
+_BY_CLIENT = {
+    "azure": "OpenAIChatModel(…, client=openai.AsyncAzureOpenAI(…))",
+    "azure-openai": "OpenAIChatModel(…, client=openai.AsyncAzureOpenAI(…))",
+    **dict.fromkeys(("vertexai", "vertex", "google-vertex"), "GeminiModel(…, client=genai.Client(vertexai=True, …))"),
+    **dict.fromkeys(
+        ("xai", "grok", "together", "fireworks", "cerebras", "vllm", "lmstudio", "qwen"),
+        "OpenAIChatModel(…, base_url=…, api_key=…)",
+    ),
+}
+"""Providers without a name of their own, and the model that asks them."""
 PROVIDERS = (*_CLASSES, *_SERVERS)
 """The names that may come before the colon in the name of a model."""
 
@@ -109,5 +119,7 @@ def _suggest(provider: str) -> str:
     """Return a hint at the provider that was probably meant."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for an error
 
+    if provider in _BY_CLIENT:
+        return f"; it goes through {_BY_CLIENT[provider]}"
     meant = "gemini" if provider == "google" else next(iter(get_close_matches(provider, PROVIDERS, 1)), "")
     return f" (did you mean {meant}:?)" if meant else ""

@@ -204,6 +204,11 @@ def read_refusal(body: Any) -> tuple[str, str]:
     inner = body.get("error")
     said = inner if is_map(inner) else {"message": inner, **body} if isinstance(inner, str) else body
     reason = said.get("message") or said.get("detail") or ""
+    about = said.get("metadata")
+    if is_map(about) and isinstance(raw := about.get("raw"), str):  # what its upstream said (pal-mcp-server#134)
+        with suppress(ValueError, RecursionError):
+            raw = read_refusal(json.loads(raw))[0] or raw
+        reason = f"{reason}: {raw}"
     code = said.get("code") if isinstance(said.get("code"), str) else said.get("status") or said.get("type") or ""
     return str(reason)[:_LONGEST], str(code)[:64]
 
