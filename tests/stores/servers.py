@@ -122,7 +122,6 @@ class Postgres:
 
     def __init__(self, programs: Path, directory: Path) -> None:
         self.programs, self.directory = programs, directory
-        self.port = free_ports(1)[0]
         self.process: subprocess.Popen[Any] | None = None
         # It refuses to run as root.
         self.user: dict[str, Any] = {"user": "nobody", "group": "nogroup"} if os.getuid() == 0 else {}
@@ -133,14 +132,13 @@ class Postgres:
 
     @property
     def conninfo(self) -> str:
-        return f"postgresql://suture@127.0.0.1:{self.port}/postgres"
+        return f"postgresql://suture@/postgres?host={self.directory}"  # no port, which something else might take
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         settings = [
-            f"port={self.port}",
             "fsync=off",  # it is killed, but its machine goes on
-            "listen_addresses=127.0.0.1",
+            "listen_addresses=",
             f"unix_socket_directories={self.directory}",
         ]
         command = [str(self.programs / "postgres"), "-D", str(self.directory / "data")]
@@ -190,6 +188,14 @@ def postgres_server() -> Iterator[Postgres]:
     finally:
         server.kill()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """Give a port at which nobody listens, and nobody else can."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        yield nobody.getsockname()[1]
 
 
 def free_ports(count: int) -> list[int]:

@@ -20,7 +20,7 @@ from suture.errors import ConfigError
 from suture.stores import ObjectBackend, PathNotFoundError, PathTakenError, StoreError
 from suture.stores import objects as object_module
 from tests.stores.processes import hear, program
-from tests.stores.servers import free_ports
+from tests.stores.servers import closed_port
 
 MEBIBYTE = 1 << 20
 DAY = 24 * 3600
@@ -291,7 +291,8 @@ def test_credentials_that_are_not_accepted_are_named():
 def test_a_server_that_is_down_or_broken_or_does_not_answer_is_named():
     down = "the store did not answer, or refused it; try again"
     once = {"retry_config": {"max_retries": 0}}
-    assert failures(f"http://127.0.0.1:{free_ports(1)[0]}", **once) == {down}
+    with closed_port() as port:
+        assert failures(f"http://127.0.0.1:{port}", **once) == {down}
     with answering(501) as endpoint:
         assert failures(endpoint, **once) == {down}
     with answering(0) as endpoint:

@@ -16,7 +16,7 @@ from suture.errors import ConfigError
 from suture.stores import Entry, PostgresStore, Store, StoreConflictError, StoreError, postgres
 from suture.testing import StoreContract
 from tests.stores.processes import finished, hear, program, run, tell
-from tests.stores.servers import Postgres, free_ports
+from tests.stores.servers import Postgres, closed_port
 from tests.stores.test_killed_processes import WRITER, whole
 from tests.stores.test_many_processes import OWN_RUN, SHARED_RUN
 
@@ -297,9 +297,10 @@ def test_a_server_that_stays_away_is_named(server: Postgres, schema: str):
 
 
 def test_a_server_that_is_not_there_is_named_at_once():
-    conninfo = f"postgresql://user:SECRET@127.0.0.1:{free_ports(1)[0]}/postgres"
-    with PostgresStore(conninfo) as store, pytest.raises(StoreError) as caught:
-        asyncio.run(store.load("run"))
+    with closed_port() as port:
+        conninfo = f"postgresql://user:SECRET@127.0.0.1:{port}/postgres"
+        with PostgresStore(conninfo) as store, pytest.raises(StoreError) as caught:
+            asyncio.run(store.load("run"))
     assert str(caught.value).startswith("cannot open the store PostgresStore('postgres' at '127.0.0.1'): connection ")
     assert str(caught.value).endswith("; check its address and your rights there, and that the server runs")
     assert "SECRET" not in f"{caught.value}{caught.value.__cause__}{store!r}"

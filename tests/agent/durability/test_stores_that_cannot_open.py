@@ -14,8 +14,9 @@ import pytest
 from suture import ChatModelAgent
 from suture.errors import SutureError
 from suture.sessions import recover
-from suture.stores import SQLiteBackend, SQLiteStore
+from suture.stores import PostgresStore, SQLiteBackend, SQLiteStore
 from suture.testing import ScriptedModel
+from tests.stores.servers import closed_port
 
 
 def directory(path: Path) -> None:
@@ -101,6 +102,21 @@ def test_a_directory_that_takes_no_files_is_named(caplog: pytest.LogCaptureFixtu
         str(caught.value) == f"cannot open the store /proc/runs.db: No such file or directory (/proc/runs.db); {where}"
     )
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_server_that_is_not_there_is_named_in_one_line(way: str, caplog: pytest.LogCaptureFixture):
+    model = ScriptedModel(["never asked"])
+    with closed_port() as port:
+        conninfo = f"postgresql://user:SECRET@127.0.0.1:{port}/runs"
+        with PostgresStore(conninfo) as store, pytest.raises(SutureError) as caught:
+            asyncio.run(WAYS[way](ChatModelAgent(model=model, checkpoint_store=store)))
+    said = str(caught.value)
+    assert said.startswith("cannot open the store PostgresStore('runs' at '127.0.0.1'): connection ")
+    assert said.endswith("; check its address and your rights there, and that the server runs")
+    assert "\n" not in said
+    assert "SECRET" not in said
+    assert (caplog.text, model.requests) == ("", [])
 
 
 PROGRAM = """
