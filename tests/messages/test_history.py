@@ -185,13 +185,17 @@ def test_an_iterator_that_extends_the_same_history_meanwhile_gets_nothing_mixed_
 class Contended(Log[int]):
     """A log into which another thread always gets its item first."""
 
+    def append(self, item: int) -> None:
+        super().append(99)
+        super().append(item)
+
     def extend(self, new: Iterable[int]) -> None:
         super().append(99)
         super().extend(new)
 
 
-@pytest.mark.parametrize("new", [[2], [2, 3], [2, 99], [99, 99]])
-def test_who_comes_second_in_a_race_for_the_log_forks(new: list[int]):
+@pytest.mark.parametrize("new", [[2], (2,), [2, 3], [2, 99], [99, 99]])
+def test_who_comes_second_in_a_race_for_the_log_forks(new: Sequence[int]):
     history = History([1])
     history.log = Contended([1])
     assert history.continue_with(new) == [1, *new]
@@ -218,7 +222,7 @@ def test_threads_that_extend_one_history_each_get_their_own():
 
 @pytest.mark.parametrize("fixed", [History([ASK]), suture.Repairer([ASK]).messages])
 def test_what_does_not_change_says_so_to_whoever_tries_and_what_to_do_instead(fixed: Any):
-    reason = "make a longer list" if isinstance(fixed, History) else "this is a view of a repairer's messages"
+    reason = "make a longer list" if type(fixed).__name__ == "History" else "this is a view of a repairer's messages"
     for method in set(dir(list)) - set(dir(Sequence)):
         if not method.startswith("_") and method != "copy":
             with pytest.raises(AttributeError, match=reason):
@@ -228,7 +232,7 @@ def test_what_does_not_change_says_so_to_whoever_tries_and_what_to_do_instead(fi
         fixed[0] = THANKS
     with pytest.raises(TypeError, match=reason):
         del fixed[0]
-    with pytest.raises(AttributeError, match="has no 'copy'"):
+    with pytest.raises(AttributeError, match="has no attribute 'copy'"):
         fixed.copy()
     assert list(fixed) == [ASK]
 

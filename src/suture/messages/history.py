@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import index as integer
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, cast, overload
 
 from msgspec import Struct
 
@@ -16,10 +16,6 @@ from suture.errors import InputError
 from suture.messages.message import M
 
 T = TypeVar("T")
-
-
-_CHANGES = frozenset(("append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"))
-"""The methods with which lists change."""
 
 
 class Log(list[M]):
@@ -41,6 +37,18 @@ class Log(list[M]):
         return Log, (list(self),)
 
 
+class _Refused:
+    """A method that lists have and this sequence has not."""
+
+    # A `__getattr__` of the sequence would say the same, and slow down its every attribute.
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, sequence: Any, owner: "type[FixedSequence[Any]]") -> NoReturn:
+        raise AttributeError(f"no {self.name} here: {owner.advice}", name=self.name, obj=sequence)
+
+
 class FixedSequence(Sequence[M]):
     """A sequence that its reader cannot change; whoever tries is told what to do instead."""
 
@@ -49,10 +57,7 @@ class FixedSequence(Sequence[M]):
     """Why it does not change, and what to do instead."""
 
     if not TYPE_CHECKING:  # type checkers know that there are no such methods
-
-        def __getattr__(self, name: str) -> Any:
-            reason = f"no {name} here: {self.advice}" if name in _CHANGES else f"{type(self).__name__} has no {name!r}"
-            raise AttributeError(reason, name=name, obj=self)
+        append, clear, extend, insert, pop, remove, reverse, sort = (_Refused() for _ in range(8))
 
         def __setitem__(self, *_: Any) -> None:
             raise TypeError(self.advice)
@@ -105,6 +110,11 @@ in a hook, return replace(state, messages=[*state.messages, message])
         3
         """
         kind, log, length = messages.__class__, self.log, self.length
+        if kind is tuple and len(log) == length and len(cast("tuple[M, ...]", messages)) == 1:  # a step's usual way
+            (message,) = messages
+            log.append(message)
+            if log[length] is message:  # no other thread was faster
+                return _make_view(log, length + 1)
         new: Any = messages if kind is list or kind is tuple else list(_check_several(messages))
         if len(log) == length:
             log.extend(new)
