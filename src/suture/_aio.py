@@ -361,11 +361,11 @@ class _Loops:
             else:
                 self.idle.appendleft((oldest, since))
 
-    def close(self) -> None:
-        """Close the idle loops."""
+    def close(self, *, waits: bool = False) -> None:
+        """Close the idle loops; `waits`: for the threads in which they looked up addresses, too."""
         while self.idle:
             with suppress(IndexError):
-                _close_idle(self.idle.pop()[0])
+                _close_idle(self.idle.pop()[0], waits=waits)
 
     def end(self) -> None:
         """Close the idle loops, and keep none any more."""
@@ -375,10 +375,11 @@ class _Loops:
     def before_fork(self) -> None:
         """Close the idle loops, in another thread if a loop runs in this one."""
         self.is_forking = True
+        close = partial(self.close, waits=True)  # a process with threads should not fork
         if asyncio._get_running_loop() is None:  # noqa: SLF001 - as in `run_blocking`
-            self.close()
+            close()
         elif self.idle:
-            helper = Thread(target=self.close, name="suture-run-sync")
+            helper = Thread(target=close, name="suture-run-sync")
             helper.start()
             helper.join()
 
@@ -387,11 +388,13 @@ class _Loops:
         self.is_forking = False
 
 
-def _close_idle(runner: asyncio.Runner) -> None:
-    """Close a loop in which nothing runs, without waiting for threads that its last call may have left."""
+def _close_idle(runner: asyncio.Runner, *, waits: bool = False) -> None:
+    """Close a loop in which nothing runs; `waits`: for threads that its last call may have left, too."""
     loop = runner.get_loop()
     try:
         loop.run_until_complete(loop.shutdown_asyncgens())
+        if waits:
+            loop.run_until_complete(loop.shutdown_default_executor())
     except Exception:
         LOG.warning("the connections of an event loop failed to close", exc_info=True)
     finally:

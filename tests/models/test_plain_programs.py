@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ import pytest
 from suture import ChatModelAgent, Message, ToolCall, tool
 from suture._aio import _LOOPS, run_blocking
 from suture.testing import ScriptedModel
-from tests.models.loopback import Loopback, serving
+from tests.models.loopback import Answer, Loopback, serving
 from tests.models.providers import WIRES, make_model, streamed, text_reply
 
 pytestmark = pytest.mark.usefixtures("surroundings")
@@ -270,6 +271,67 @@ def test_parent_and_child_of_a_fork_share_no_connection(end: str):
         assert server.connections == 3
     assert [line.split()[0] for line in ran.stdout.splitlines()] == ["parent", "child", "child", "parent", "parent"]
     assert (ran.stderr, ran.returncode) == ("", 0)
+
+
+def test_parent_and_child_of_a_fork_share_no_connection_of_boto3():
+    body = "from suture.models import BedrockModel\n"
+    body += 'agent = ChatModelAgent(model=BedrockModel("m", base_url=sys.argv[1]))\n'
+    with serving([streamed("bedrock", text_reply())]) as server:
+        ran = run_program(body + FORKS.replace("END", "os._exit(0)"), server)
+        assert server.connections == 2
+    assert [line.split()[0] for line in ran.stdout.splitlines()] == ["parent", "child", "child", "parent", "parent"]
+
+
+def test_a_thread_that_looked_up_an_address_is_gone_when_the_program_forks():
+    body = """
+async def look_up():
+    await asyncio.get_running_loop().getaddrinfo("localhost", 80)
+from suture._aio import run_blocking
+run_blocking(look_up())
+print(threading.active_count())
+child = os.fork()
+if not child:
+    os._exit(0)
+os.waitpid(child, 0)
+print(threading.active_count())
+"""
+    with serving([]) as server:
+        ran = run_program(body, server, "-W", "error")
+    assert (ran.stdout.split(), ran.stderr) == (["2", "1"], "")
+
+
+WAITING = """
+from openai import AsyncOpenAI
+
+if sys.argv[2] == "given":
+    client = AsyncOpenAI(base_url=url, api_key="given", max_retries=0)
+    agent = ChatModelAgent(model=OpenAIChatModel("m", client=client))
+
+def stream():
+    with agent.stream("hi") as run:
+        list(run)
+
+async def inside():
+    agent.run_sync("hi")
+
+ways = {"stream": stream, "inside": lambda: asyncio.run(inside())}
+try:
+    ways.get(sys.argv[2], lambda: agent.run_sync("hi"))()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("way", ["plain", "given", "inside", "stream"])
+def test_ctrl_c_ends_a_run_that_waits_for_its_model(way: str):
+    lines = "\n".join(f"    {line}" for line in WAITING.strip().splitlines())
+    with serving([Answer(then="hang")]) as server:
+        command = [sys.executable, "-W", "error", "-c", PROGRAM + lines, server.url, way]
+        program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        asyncio.run_coroutine_threadsafe(server.came.wait(), server.loop).result(60)
+        program.send_signal(signal.SIGINT)
+        said, errors = program.communicate(timeout=60)
+    assert (said.split(), errors) == (["interrupted"], "")
 
 
 def test_a_fork_inside_a_running_loop_leaves_both_sides_a_loop_that_works():

@@ -7,8 +7,8 @@ from binascii import Error as NotBase64
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import cached_property, partial
-from os import environ
+from functools import partial
+from os import environ, getpid
 from threading import Lock
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, cast
@@ -62,6 +62,10 @@ class BedrockModel(ProviderModel[NativeM]):
         "http_options": "extra_headers and timeout are, or client=",
     }
     client_from: ClassVar[tuple[str, str]] = ("botocore", 'boto3.client("bedrock-runtime")')
+
+    _client: Any = None
+    _process: int | None = None
+    """The process that made the client."""
 
     async def events(self, body: Body) -> AsyncGenerator[dict[str, Any]]:
         connections: list[Any] = []
@@ -128,7 +132,7 @@ class BedrockModel(ProviderModel[NativeM]):
 
     def keys_of(self, client: Any) -> list[str]:
         """Return the secrets with which the client signs, and the token that it may send."""
-        signer = getattr(client or self.__dict__.get("_client"), "_request_signer", None)
+        signer = getattr(client or self._client, "_request_signer", None)
         credentials = getattr(signer, "_credentials", None)
         frozen = getattr(credentials, "_frozen_credentials", credentials)  # the public attributes might refresh them
         held = [getattr(frozen, "secret_key", None), getattr(frozen, "token", None), environ.get(_BEARER)]
@@ -138,10 +142,11 @@ class BedrockModel(ProviderModel[NativeM]):
         if self.given_client is not None:
             return self.given_client
         with _making:
+            if self._process != getpid():  # a forked process must not share connections
+                self._client, self._process = self._make_client(), getpid()
             return self._client
 
-    @cached_property
-    def _client(self) -> Any:
+    def _make_client(self) -> Any:
         if self.api_key is not None:
             raise ConfigError(f"boto3 takes a Bedrock key from {_BEARER} only; set that")
         boto3 = import_extra("boto3", "boto3>=1.40")
