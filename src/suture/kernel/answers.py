@@ -27,8 +27,11 @@ _NAMES = "(?:[a-z]+:)?(?:think|thinking|thought|thoughts|reasoning|reflection|sc
 _OPENING = re.compile(rf"\s*(?:<({_NAMES})>|\[(THINK)\])", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)^[ \t]*\1[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
 _CLOSING = re.compile(rf"</{_NAMES}>|\[/THINK\]", re.IGNORECASE)
-_BRACKET = re.compile(r"""\{(?=\s*["}])|\[(?=\s*[\[{"\]\-\dtfn])""")
-"""Where an object or a list may begin."""
+_MARK = re.compile(
+    rf"""(?P<closing>{_CLOSING.pattern})|(?P<opening><{_NAMES}>|\[THINK\])|\{{(?=\s*["}}])|\[(?=\s*[\[{{"\]\-\dtfn])""",
+    re.IGNORECASE,
+)
+"""Where a thought ends or begins, or where an object or a list may begin."""
 _MOST_WORDS = 300
 _ENDINGS = {
     "refusal": "the model refused to answer; ask for something else, or ask another model",
@@ -193,23 +196,32 @@ def _candidates(text: str) -> Iterator[str]:
     """Yield the pieces of a text that may be its JSON value, the last one first.
 
     They are objects and lists, and what stands alone: in a fence, behind a thought, in the last line. What is inside of
-    JSON that is broken or cut off is a part of something else, and no candidate.
+    a thought, or of JSON that is broken or cut off, is a part of something else, and no candidate.
     """
     from json import JSONDecodeError, JSONDecoder  # noqa: PLC0415 - only for an answer with more than JSON in it
 
     pieces = [(each.start(2), each[2].strip()) for each in _FENCE.finditer(text)]
-    pieces += [(each.end(), text[each.end() :].strip()) for each in list(_CLOSING.finditer(text))[-1:]]
-    scan, opening = JSONDecoder(strict=False).raw_decode, _BRACKET.search(text)
-    if opening is None:
+    thoughts: list[tuple[int, int]] = []
+    scan, mark, end = JSONDecoder(strict=False).raw_decode, _MARK.search(text), 0
+    if mark is None:
         pieces.append((len(text), text.rpartition("\n")[2].strip()))
-    while opening is not None:
-        start = opening.start()
-        try:
-            _, end = scan(text, start)
-            pieces.append((start, text[start:end]))
-        except JSONDecodeError as error:
-            end = len(text) if error.msg.startswith("Unterminated") else max(start + 1, error.pos)
-        except RecursionError:
-            break
-        opening = _BRACKET.search(text, end)
-    yield from dict.fromkeys(piece for _, piece in sorted(pieces, reverse=True))
+    while mark is not None:
+        start, end = mark.span()
+        if mark["closing"]:  # its beginning was in the prompt
+            thoughts.append((0, end))
+            pieces.append((end, text[end:].strip()))
+        elif mark["opening"]:
+            closing = _CLOSING.search(text, end)
+            end = len(text) if closing is None else closing.end()
+            thoughts.append((start, end))
+        else:
+            try:
+                _, end = scan(text, start)
+                pieces.append((start, text[start:end]))
+            except JSONDecodeError as error:
+                end = len(text) if error.msg.startswith("Unterminated") else max(end, error.pos)
+            except RecursionError:
+                break
+        mark = _MARK.search(text, end)
+    shown = [each for each in pieces if not any(start <= each[0] < end for start, end in thoughts)]
+    yield from dict.fromkeys(piece for _, piece in sorted(shown, reverse=True))

@@ -213,6 +213,25 @@ def test_what_is_inside_of_broken_json_is_no_answer(reply: str, output_type: Any
         rule.read(reply, False)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"<think>Perhaps {ITEM}?</think>I cannot decide.",
+        f"Well. <think>Perhaps {ITEM}?</think> I cannot decide.",
+        f"Well. <think>\n```\n{ITEM}\n```\n",
+        f"so, perhaps {ITEM}?</think> I cannot decide.",
+    ],
+)
+def test_what_is_inside_of_a_thought_is_no_answer(reply: str):
+    with pytest.raises(OutputError, match="not valid JSON"):
+        answer(Item, reply, reply, reply)
+
+
+def test_a_thought_behind_the_answer_does_not_count():
+    assert answer(Item, f'{ITEM} <think>Or {{"name": "x", "price": 9}}?</think>') == ROPE
+    assert answer(Item, 'So: {"name": "</think>", "price": 2}') == Item(name="</think>", price=2)
+
+
 def test_what_stands_alone_in_the_end_is_a_value():
     assert answer(int, "The answer is:\n\n42") == 42
     assert answer(Literal["yes", "no"], "so</think>\nyes") == "yes"
