@@ -110,12 +110,11 @@ in a hook, return replace(state, messages=[*state.messages, message])
         3
         """
         kind, log, length = messages.__class__, self.log, self.length
-        if kind is tuple and len(log) == length and len(cast("tuple[M, ...]", messages)) == 1:  # a step's usual way
-            (message,) = messages
-            log.append(message)
-            if log[length] is message:  # no other thread was faster
-                return _make_view(log, length + 1)
         new: Any = messages if kind is list or kind is tuple else list(_check_several(messages))
+        if len(new) == 1 and len(log) == length:  # a step's usual way
+            log.append(new[0])
+            if log[length] is new[0]:  # no other thread was faster
+                return _make_view(log, length + 1)
         if len(log) == length:
             log.extend(new)
             if not all(map(is_, log[length:], new)):  # another thread was faster
