@@ -53,6 +53,13 @@ class Definitions:
             self.schemas[name] = definition
         return rest
 
+    def share(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return a reference to a schema, which may be defined already."""
+        if self.schemas.get(name) != schema:
+            name = self._free(name)
+            self.schemas[name] = schema
+        return {"$ref": REFS + name}
+
     def _free(self, name: str) -> str:
         number, free = 1, name
         while free in self.schemas:

@@ -1,5 +1,6 @@
 """Forms that pydantic makes; importing this file imports pydantic."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
@@ -59,7 +60,9 @@ class Adapted:
         return found
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
-        return definitions.adopt(self._schema)
+        schema = definitions.adopt(self._schema)
+        name = re.sub(r"\W", "_", schema.get("title", ""))
+        return definitions.share(name, schema) if name and "properties" in schema else schema
 
 
 class After:
