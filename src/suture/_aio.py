@@ -315,11 +315,7 @@ class _Loops:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Await `work` in this thread."""
-        try:
-            runner = self.idle.pop()[0]
-        except IndexError:
-            runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        is_clean = False
+        runner, is_clean = self.take(), False
 
         async def main() -> T:
             nonlocal is_clean
@@ -349,6 +345,15 @@ class _Loops:
             else:
                 runner.close()
             work.close()  # if it has not begun
+
+    def take(self) -> asyncio.Runner:
+        """Return the loop that was used last, or a new one."""
+        while self.idle:
+            with suppress(IndexError):
+                runner = self.idle.pop()[0]
+                if not runner.get_loop().is_closed():  # the program may close whichever loops it finds
+                    return runner
+        return asyncio.Runner(loop_factory=asyncio.new_event_loop)
 
     def keep(self, runner: asyncio.Runner) -> None:
         """Keep a loop for the next call; close one that was not needed for long, or is too many."""
@@ -391,6 +396,8 @@ class _Loops:
 def _close_idle(runner: asyncio.Runner, *, waits: bool = False) -> None:
     """Close a loop in which nothing runs; `waits`: for threads that its last call may have left, too."""
     loop = runner.get_loop()
+    if loop.is_closed():
+        return
     try:
         loop.run_until_complete(loop.shutdown_asyncgens())
         if waits:

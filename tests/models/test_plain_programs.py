@@ -183,6 +183,18 @@ def test_a_connection_that_the_server_closed_in_between_is_not_used_again():
         assert server.connections == 2
 
 
+def test_a_loop_that_the_program_closed_is_not_used_again():
+    loops: list[Any] = []
+
+    async def work() -> None:
+        loops.append(asyncio.get_running_loop())
+
+    run_blocking(work())
+    loops[0].close()
+    run_blocking(work())
+    assert loops[0] is not loops[1]
+
+
 def test_loops_are_closed_if_they_are_too_many_or_not_needed_for_long(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("suture._aio._MOST_LOOPS", 2)
     meet = threading.Barrier(4)
