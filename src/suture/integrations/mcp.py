@@ -427,6 +427,7 @@ class _Link:
             info = types.Implementation(name="suture", version=version("suture"))
             with self._scope:
                 async with Client(self._streams(), cache=None, client_info=info, message_handler=self._hear) as client:
+                    client.session.validate_tool_result = _accept_result  # pyright: ignore[reportAttributeAccessIssue]
                     self.listed = await _list_tools(client)
                     self._client = client
                     self._ready.set()
@@ -491,7 +492,7 @@ class _Link:
         """Return an error that says what went wrong with a call, and whether it may have been carried out."""
         status, unknown = (statuses or [0])[-1], f"; whether {name} was carried out is not known"
         if not isinstance(error, MCPError) or error.code == types.PARSE_ERROR:
-            what = f"answered {name} with what cannot be used: {self._clip(error)}"
+            what = f"answered {name} with what cannot be used: {self._clip(error)}{unknown}"
         elif status == 404 and error.message == _SESSION_GONE:
             self._ended.set()
             what = f"has ended the session, and {name} was not called; call it once more"
@@ -504,6 +505,10 @@ class _Link:
                 return await self._error(f"went away during {name}", "the connection was closed", unknown)
             what = f"broke off {name}: {self._clip(error)}{unknown}"
         return MCPServerError(f"{self._name} {what}")
+
+
+async def _accept_result(*_: Any) -> None:
+    """Accept a result that does not fit the output schema of its tool: the tool has run."""
 
 
 async def _list_tools(client: Client) -> tuple[types.Tool, ...]:

@@ -15,6 +15,9 @@ ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": {"type": 
 LISTS: dict[str, list[dict[str, Any]]] = {
     "many names": [{**ECHO, "name": name} for name in ("a.b", "a_b", "a b", "x" * 70, "a_b")],
     "no type": [{**ECHO, "name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"type": 3}}}}, ECHO],
+    "no structure": [{**ECHO, "outputSchema": {"type": "object", "required": ["depth"]}}],
+    "other structure": [{**ECHO, "outputSchema": {"type": "object", "required": ["depth"]}}],
+    "no schema": [{**ECHO, "outputSchema": {"type": "object", "$ref": "#/nowhere"}}],
     "titles": [{"name": "plain", "title": "A plain tool", "inputSchema": {"type": "object"}}],
 }
 
@@ -64,6 +67,8 @@ def called(params: dict[str, Any]) -> dict[str, Any]:
         return {"content": [], "structuredContent": {"depth": float("nan"), "reach": [1.5, float("-inf")]}}
     if HABIT == "no number twice":
         return {"content": [{"type": "text", "text": '{"depth": NaN}'}], "structuredContent": {"depth": float("nan")}}
+    if HABIT in ("other structure", "no schema"):
+        return {"content": [], "structuredContent": {"length": 3}}
     if HABIT == "mute":
         print("this is no message", flush=True)
         time.sleep(600)

@@ -137,10 +137,20 @@ def test_a_refusal_by_the_protocol_is_an_error_result(habit: str):
     )
 
 
+@pytest.mark.parametrize(
+    ("habit", "text"),
+    [("no structure", "{}"), ("other structure", '{"length": 3}'), ("no schema", '{"length": 3}')],
+)
+def test_a_result_that_does_not_fit_the_schema_of_its_tool_is_a_result(habit: str, text: str):
+    answer = failure(habit)
+    assert (answer.is_error, answer.content) == (False, text)
+
+
 def test_an_answer_that_is_no_result_is_an_error_result():
     answer = failure("bad result")
     assert answer.is_error
     assert "answered echo with what cannot be used: " in answer.content
+    assert answer.content.endswith("; whether echo was carried out is not known")
 
 
 @pytest.mark.parametrize("habit", ["no result", "no error"])
