@@ -442,3 +442,19 @@ def test_a_system_exit_in_a_task_ends_the_run_and_the_next_one_works():
     with serving([streamed("openai-chat", text_reply())]) as server:
         ran = run_program(LEAVING, server)
     assert ran.stdout.splitlines() == ["inside 3", "plain 3", f"after {SAID}"], ran.stderr
+
+
+def test_the_worker_threads_of_an_asynchronous_server_keep_their_connections():
+    from anyio import to_thread
+
+    with serving([streamed("openai-chat", text_reply())]) as server:
+        agent = make_agent("openai-chat", server)
+
+        async def handle() -> str:
+            return await to_thread.run_sync(lambda: agent.run_sync("hi").output)
+
+        async def requests() -> list[str]:
+            return list(await asyncio.gather(*[handle() for _ in range(8)]))
+
+        assert asyncio.run(requests()) + asyncio.run(requests()) == [SAID] * 16
+        assert server.connections <= 8
