@@ -153,7 +153,7 @@ def test_a_name_with_a_dash_is_no_problem():
     ("arguments", "says"),
     [
         ("[]", "the arguments must be one JSON object, got array"),
-        ("null", "the arguments must be one JSON object, got null"),
+        ("null", "arguments.query: missing"),
         ('"{}"', "the arguments must be one JSON object, got string"),
         ("3", "the arguments must be one JSON object, got integer"),
         ('{"query": "a"', "the arguments are not valid JSON: input data was truncated"),
@@ -196,7 +196,7 @@ def test_what_goes_back_to_the_model_stays_short():
     assert many.endswith("; and 80 more")
 
 
-@pytest.mark.parametrize("nothing", ["", "  ", "{}"])
+@pytest.mark.parametrize("nothing", ["", "  ", "{}", "null", " null\n"])
 def test_no_text_is_no_arguments(nothing):
     @tool
     def now() -> str:

@@ -231,7 +231,7 @@ def _decode_object(text: str, decode: Callable[[str], dict[str, Any]]) -> dict[s
     try:
         return decode(text)
     except (ValueError, RecursionError) as error:
-        if not text.strip():  # some models write an empty text when there are no arguments
+        if text.strip() in ("", "null"):  # what some models write when there are no arguments
             return {}
         try:
             value = decode_json(text, "the arguments")
