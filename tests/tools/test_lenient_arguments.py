@@ -405,6 +405,15 @@ def test_a_path_may_have_a_default():
     assert taken(made, '{"value": "there"}') == [pathlib.Path("there")]
 
 
+@pytest.mark.parametrize("hint", [list[int], pathlib.Path, Annotated[int, "What it is."], Model[int], int | None, Any])
+def test_null_is_read_where_it_is_the_default(hint):
+    made = reading(hint, None)
+    assert taken(made, '{"value": null}') == taken(made, "{}") == [None]
+    parameters: Any = made.info.parameters
+    jsonschema.Draft202012Validator(parameters).validate({"value": None})
+    assert (hint == Annotated[int, "What it is."]) == (parameters["properties"]["value"].get("description") is not None)
+
+
 @pytest.mark.parametrize(
     ("default", "shown"),
     [(pathlib.Path("here"), "here"), (Model[int](value=1), {"value": 1}), ([pathlib.Path("a")], ["a"])],

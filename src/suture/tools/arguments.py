@@ -8,7 +8,7 @@ from copy import deepcopy
 from functools import partial
 from inspect import Parameter
 from types import NoneType
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict, get_origin
 
 import msgspec
 from msgspec.structs import asdict, astuple
@@ -136,6 +136,8 @@ def _make_slot(tool: str, parameter: Parameter, *, strict: bool) -> _Slot:
     shown = {} if default is NOTHING else shown_default(default)
     if default is NOTHING:
         make_default = None
+    elif default is None:
+        annotation = _or_none(annotation)
     elif is_pydantics(default) and type(default).__name__ == "FieldInfo":
         annotation = Annotated[annotation, default]
         make_default = None if default.is_required() else partial(default.get_default, call_default_factory=True)
@@ -148,6 +150,15 @@ def _make_slot(tool: str, parameter: Parameter, *, strict: bool) -> _Slot:
             f"what only your program has is passed with run(..., deps=...): take a RunContext[{error.name}]"
         ) from error
     return _Slot(parameter.name, reader, make_default, shown)
+
+
+def _or_none(annotation: Any) -> Any:
+    """Return an annotation that takes null, which a model writes if the schema shows it as the default."""
+    if annotation is Any:
+        return Any
+    if get_origin(annotation) is Annotated:
+        return Annotated[(_or_none(annotation.__origin__), *annotation.__metadata__)]
+    return Optional[annotation]  # noqa: UP045 - not all that may stand here knows "|"
 
 
 def _make_schema(slots: Sequence[_Slot], notes: Mapping[str, str]) -> dict[str, Any]:
