@@ -13,21 +13,9 @@ Options of a `Request` have one name for all providers; a codec writes them unde
 Any other option is put into the payload as it is; a mapping is merged into one that is already there.
 """
 
-from suture.codecs.codec import (
-    CODECS,
-    OPTIONS,
-    Codec,
-    Converted,
-    Encoded,
-    Loss,
-    Losses,
-    Lost,
-    Request,
-    convert,
-    decode,
-    encode,
-    get_codec,
-)
+from suture.codecs.codec import CODECS, OPTIONS, Codec, Encoded, Request, get_codec
+from suture.codecs.conversion import Converted, convert, decode, encode
+from suture.codecs.losses import Loss, Losses, Lost
 from suture.codecs.native import from_agentic, to_agentic
 from suture.codecs.replies import Framing, StreamReader
 

@@ -8,21 +8,19 @@ from binascii import b2a_base64
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from importlib import import_module
 from operator import is_
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from suture.codecs.native import from_agentic, to_agentic
+from suture.codecs.losses import Loss, Losses, Lost
 from suture.codecs.replies import Framing, StreamReader, sensible
 from suture.errors import ConfigError, InputError
 from suture.messages import AgenticMessage, FrozenMap, FunctionToolCall, FunctionToolResult, ToolInfo, check_plain
-from suture.wires import WIRES, check_list, get_wire, plain
+from suture.wires import check_list, plain
 from suture.wires.fields import is_list, is_map
-from suture.wires.native import NativeWire
 
 _CLASSES = {
     "openai-chat": "OpenAIChatCodec",
@@ -44,83 +42,6 @@ OPTIONS = (
 
 
 # Values
-
-
-class Lost(StrEnum):
-    """What can be lost between two formats: a closed list.
-
-    >>> Lost.REASONING.value
-    'reasoning'
-    """
-
-    REASONING = "reasoning"
-    """Thinking that this provider did not sign and would refuse."""
-    BLOCK = "block"
-    """Content that the format has no form for: a tool that another provider ran, or an unknown type."""
-    MEDIA = "media"
-    """An image, audio, video or file that the format does not allow there; a text describes it."""
-    DETAIL = "detail"
-    """How closely to look at an image, or the name or type of a file."""
-    FIELD = "field"
-    """A field that only another provider has, such as a cache mark or an annotation."""
-    EXTRA = "extra"
-    """Your own data in `extra`."""
-    META = "meta"
-    """Why a reply ended and what it cost; requests have no field for that."""
-    SYSTEM = "system"
-    """That a message in the middle is a system message; it is sent as a user message."""
-    ERROR = "error"
-    """That a result reports an error."""
-    ARGUMENTS = "arguments"
-    """Arguments that are not a JSON object, if the format allows only objects; replaced by `{}`."""
-    TOOL = "tool"
-    """Something about a tool that the format has no field for."""
-    OPTION = "option"
-    """A setting that the provider does not have."""
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """One thing that was lost: its name, what it was, and where it was.
-
-    >>> str(Loss(Lost.DETAIL, "image detail high", 3, "content_blocks[0]"))
-    'message 3, content_blocks[0]: detail: image detail high'
-    """
-
-    name: Lost
-    what: str
-    index: int | None = None
-    """The message it was in; `None` for the request itself."""
-    path: str = ""
-
-    def __str__(self) -> str:
-        where = ", ".join(part for part in ("" if self.index is None else f"message {self.index}", self.path) if part)
-        text = f"{self.name.value}: {self.what}"
-        return f"{where}: {text}" if where else text
-
-
-class Losses:
-    """The losses so far; a codec sets the index of the message that it writes, and adds to them.
-
-    >>> losses = Losses()
-    >>> losses.index = 2
-    >>> losses.add(Lost.ERROR, "the error flag of call_1")
-    >>> losses.found()
-    (Loss(name=<Lost.ERROR: 'error'>, what='the error flag of call_1', index=2, path=''),)
-    """
-
-    __slots__ = ("_found", "index")
-
-    def __init__(self) -> None:
-        self._found: list[Loss] = []
-        self.index: int | None = None
-
-    def add(self, name: Lost, what: str, path: str = "") -> None:
-        """Report that something is lost here."""
-        self._found.append(Loss(name, what, self.index, path))
-
-    def found(self) -> tuple[Loss, ...]:
-        """Return all losses that were reported."""
-        return tuple(self._found)
 
 
 def report_meta(message: AgenticMessage, losses: Losses) -> None:
@@ -380,63 +301,3 @@ def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:
         raise ConfigError(f"no codec for {name!r}; there are: {', '.join(CODECS)}")
     module = import_module(f"suture.providers.{name.replace('-', '_')}.codec")
     return getattr(module, _CLASSES[name])(field=field, store=store)
-
-
-# Conversion from one wire to another
-
-
-class Converted(NamedTuple):
-    """Messages of another wire, and what was lost.
-
-    >>> Converted([], ()).losses
-    ()
-    """
-
-    messages: list[Any]
-    losses: tuple[Loss, ...] = ()
-
-
-def convert(messages: Sequence[Any], source: str, target: str) -> Converted:
-    """Return `messages` of the wire `source` as messages of the wire `target`.
-
-    Nothing is repaired: a call without a result stays like that.
-
-    >>> from suture.messages import Message
-    >>> convert([Message.user("hi")], "message", "anthropic").messages
-    [{'role': 'user', 'content': [{'type': 'text', 'text': 'hi'}]}]
-    """
-    return encode(decode(messages, source), target)
-
-
-def decode(messages: Sequence[Any], wire: str) -> list[AgenticMessage]:
-    """Return messages of any wire as `AgenticMessage`s.
-
-    >>> decode([{"role": "user", "content": "hi"}], "openai-chat")[0].role
-    'user'
-    """
-    _check(wire)
-    if wire in CODECS:
-        return get_codec(wire).decode_messages(messages)
-    check_list(messages)
-    for index, message in enumerate(messages):
-        cast("NativeWire", get_wire(wire)).check(message, index)
-    return list(messages) if wire == "agentic" else list(map(to_agentic, messages))
-
-
-def encode(messages: Sequence[AgenticMessage], wire: str) -> Converted:
-    """Return `messages` as messages of the wire `wire`.
-
-    >>> encode([AgenticMessage.user("hi")], "message").messages
-    [Message(role='user', content='hi')]
-    """
-    _check(wire)
-    if wire == "agentic":
-        return Converted(list(messages))
-    if wire == "message":
-        return Converted([made for message in messages for made in from_agentic(message)])
-    return Converted(*get_codec(wire).encode_messages(messages))
-
-
-def _check(wire: str) -> None:
-    if wire not in WIRES:
-        raise ConfigError(f"unknown wire {wire!r}; known: {', '.join(WIRES)}")

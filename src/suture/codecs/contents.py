@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from suture import messages as native
-from suture.codecs.codec import CODECS, Codec, Losses, Lost, located, report_meta
+from suture.codecs.codec import CODECS, Codec, located, report_meta
+from suture.codecs.losses import Losses, Lost
 from suture.errors import InputError
 from suture.wires import parts
 from suture.wires.fields import expect, is_map, json_text, list_of, map_of, parse_json

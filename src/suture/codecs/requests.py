@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, ClassVar
 
-from suture.codecs.codec import CODECS, Losses, Lost, Request
+from suture.codecs.codec import CODECS, Request
 from suture.codecs.contents import overlay, read_each, rest_of
+from suture.codecs.losses import Losses, Lost
 from suture.errors import ConfigError, InputError
 from suture.messages import FrozenMap, ToolInfo
 from suture.wires.fields import expect, given, is_list, is_map, listed, map_of, object_of, text_of

@@ -39,6 +39,12 @@ class ObjectWire(BlockWire):
     extra_field: str
     """The field for data attached to a message or a result."""
 
+    def contents(self, message: Any) -> Sequence[Any]:
+        return self.blocks(message)
+
+    def is_system(self, block: Any) -> bool:
+        return bool(self.system) and getattr(block, self.kind_field, "") == self.system
+
     def __init__(self) -> None:
         # The attributes that a glance needs for each message, in tuples, because reading them from the class is slow.
         ids, kinds = (self.id_field, self.name_field), (self.kind_field, self.kinds)

@@ -283,6 +283,17 @@ class PydanticAIWire(ObjectWire):
             cast("_OwnCall", call).made = message.timestamp
         return view if view.role == "assistant" else view._replace(empty=False)
 
+    def contents(self, message: Any) -> Sequence[Any]:
+        """Return the parts of `message`, with the items of a prompt that has several."""
+        found: list[Any] = []
+        for part in self.blocks(message):
+            if isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+                texts = [(item, _text(item)) for item in part.content]
+                found += [item if text is None else UserPromptPart(text) for item, text in texts]
+            else:
+                found.append(part.content if isinstance(part, parts.FilePart) else part)
+        return found
+
     def kind(self, block: Any) -> str:
         """Return the kind of `block`; a retry prompt without a tool is text, and a prompt with media is media."""
         kind = super().kind(block)

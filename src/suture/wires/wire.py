@@ -240,6 +240,14 @@ class Wire(ABC):
         """Return the words of a text or thinking block, whatever value is there."""
         return get(block, "text")
 
+    def contents(self, message: Any) -> Sequence[Any]:
+        """Return the blocks of `message`, on wires of other frameworks."""
+        raise NotImplementedError
+
+    def is_system(self, block: Any) -> bool:
+        """Return whether a block of a user message is the system's, on wires of other frameworks."""
+        return False
+
     def result_parts(self, result: values.Result) -> tuple[Part, ...] | None:
         """Return the content of a result as native parts in order; `None` if it could not be joined again.
 

@@ -10,18 +10,31 @@ blocks say the same. LangChain keeps the blocks of each provider as they came, b
 be a `tool_use`, a `tool_call` or a `function_call`. A call that the provider runs itself does not count as a call.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import groupby
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from langchain_core import messages as lc
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from suture import wires
 from suture.errors import InputError
+from suture.integrations.langchain.calls import (
+    BLOCKS,
+    CALLS,
+    COMPUTER,
+    CONTENT,
+    CUSTOM,
+    INVALID,
+    OLD,
+    find_calls,
+    is_plain,
+    read_entry,
+    text_or_empty,
+    write_calls,
+)
 from suture.messages import FilePart, ImagePart, Part
 from suture.wires import MARK, Call, CallEdit, ItemWire, Piece, Result, ResultEdit, View, fields, values
 from suture.wires.fields import get, given, is_list, is_map, put, without, word
@@ -36,35 +49,11 @@ _SENT = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs")
 _NOBODY = frozenset(("", "system"))
 """The last speaker, if nobody has spoken so far."""
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant", "ai": "assistant", "model": "assistant"}
-_CALLS, _INVALID, _CONTENT, _OUTPUTS, _RAW = "tool_calls", "invalid_tool_calls", "content", "tool_outputs", "raw"
-"""The lists that a call may be in."""
-_OLD_CALL = "function_call"
-_CUSTOM, _COMPUTER, _OLD = "custom", "computer", "function"
-"""Kinds of calls: of a custom tool, whose output has its own form; one that wants a screenshot; and OpenAI's older
-form, which has no id."""
 
 
-class _Block(NamedTuple):
-    """The fields of a call block with its id and its arguments, and the kind of the call."""
-
-    id: str
-    arguments: str
-    kind: str = ""
-    as_text: bool = False
-
-
-_BLOCKS = {
-    "tool_use": _Block("id", "input"),
-    **dict.fromkeys(("tool_call", "tool_call_chunk", "invalid_tool_call"), _Block("id", "args")),
-    "function_call": _Block("call_id", "arguments", as_text=True),
-    "custom_tool_call": _Block("call_id", "input", _CUSTOM),
-    "computer_call": _Block("call_id", "action", _COMPUTER),
-}
-_IDS = {kind: block.id if not block.kind else "" for kind, block in _BLOCKS.items()}
-"""The field with the id of a block; empty for special kinds, which need a closer look."""
 _KINDS = {
     "tool_result": RESULT,
-    **dict.fromkeys(_BLOCKS, CALL),
+    **dict.fromkeys(BLOCKS, CALL),
     **dict.fromkeys(("text", "input_text", "output_text", "refusal"), TEXT),
     **dict.fromkeys(("thinking", "redacted_thinking", "reasoning", "reasoning_content"), values.THINKING),
     **dict.fromkeys(("image", "image_url", "input_image", "audio", "input_audio", "video"), values.MEDIA),
@@ -106,13 +95,12 @@ def as_message(message: Any, index: int | None = None) -> BaseMessage:
         return message
     if not isinstance(message, str | tuple | list | dict):
         raise InputError(f"expected a LangChain message, found {type(message).__name__}", index=index)
-    calls: Any = message.get(_CALLS) if is_map(message) else None
+    calls: Any = message.get(CALLS) if is_map(message) else None
     if is_list(calls):
-        made = as_message(without(message, _CALLS), index)
+        made = as_message(without(message, CALLS), index)
         # LangChain refuses calls whose arguments were cut off, but does not check invalid calls.
         invalid = [
-            {"name": call.name, "args": call.arguments, "id": call.id, "error": None}
-            for call in map(_read_entry, calls)
+            {"name": call.name, "args": call.arguments, "id": call.id, "error": None} for call in map(read_entry, calls)
         ]
         return write_calls(put(made, invalid_tool_calls=invalid), {}) if isinstance(made, AIMessage) else made
     try:
@@ -200,7 +188,7 @@ class LangChainWire(ItemWire):
                 if last == "assistant" or not (calls or content) or not (begins or last not in _NOBODY):
                     break
                 if content.__class__ is not str or own["additional_kwargs"] or own["invalid_tool_calls"]:
-                    if not _is_plain(message) or not _is_sendable(content):
+                    if not is_plain(message) or not _is_sendable(content):
                         break
                 elif not (content.isascii() or is_plain_text(content)):
                     break
@@ -235,13 +223,16 @@ class LangChainWire(ItemWire):
             return _view_reply(message)
         if isinstance(message, ToolMessage | lc.FunctionMessage):
             call_id, status = getattr(message, "tool_call_id", ""), getattr(message, "status", "")
-            kind = _OLD if isinstance(message, lc.FunctionMessage) else ""
+            kind = OLD if isinstance(message, lc.FunctionMessage) else ""
             name, extra = message.name or "", message.response_metadata
             result = Result(call_id or "", name, message.content, kind, MARK in extra, status == "error", extra)
             return View("tool", (), (result,))
         blocks: list[Any] = [message.content[place] for place in _result_places(message)]
         found = [[get(block, key) for key in ("tool_use_id", "name", "content", "is_error")] for block in blocks]
-        results = [Result(_text(key), _text(name), said, failed=bool(failed)) for key, name, said, failed in found]
+        results = [
+            Result(text_or_empty(key), text_or_empty(name), said, failed=bool(failed))
+            for key, name, said, failed in found
+        ]
         return View(role_of(message), (), tuple(results), loose=bool(blocks) and len(message.content) > len(blocks))
 
     def sendable(self, message: Any) -> Any:
@@ -251,14 +242,14 @@ class LangChainWire(ItemWire):
 
     def can_answer(self, call: Call) -> bool:
         """Return whether a placeholder can be made: a screenshot cannot be."""
-        return call.kind != _COMPUTER
+        return call.kind != COMPUTER
 
     def sound_arguments(self, call: Call) -> Any:
         """Return the arguments of `call` as an object, which is empty if they are none."""
         return dict(call.arguments) if is_map(call.arguments) else super().sound_arguments(call)
 
     def family(self, thing: Call | Result) -> str:
-        return _OLD if thing.kind == _OLD else ""
+        return OLD if thing.kind == OLD else ""
 
     @cached_property
     def mends(self) -> Mapping[str, Callable[[Any, View], Any]]:
@@ -266,7 +257,7 @@ class LangChainWire(ItemWire):
 
     def has_id(self, call: Call) -> bool:
         """Return whether the call has an id; the older form has none."""
-        return call.kind != _OLD
+        return call.kind != OLD
 
     def content_after(self, edit: ResultEdit, content: Any) -> Any:
         """Return the content of a result after `edit`; that of a custom tool keeps its form."""
@@ -285,6 +276,14 @@ class LangChainWire(ItemWire):
         content: Any = message.content
         rest = [block for block in content if kind_of(block) not in {CALL, RESULT}] if is_list(content) else content
         self.tell_content(rest, telling)
+
+    def contents(self, message: Any) -> Sequence[Any]:
+        """Return the blocks of `message` as LangChain has them for all providers; those of a result are in its view."""
+        message = as_message(message)
+        if isinstance(message, ToolMessage | lc.FunctionMessage):
+            return ()
+        blocks: Sequence[Any] = message.content_blocks
+        return [block["value"] if block["type"] == "non_standard" else block for block in blocks]
 
     def kind(self, block: Any) -> str:
         return kind_of(block)
@@ -328,9 +327,9 @@ class LangChainWire(ItemWire):
     def placeholder(self, piece: Piece) -> Any:
         call = piece.call or Call("", "")
         extra = {MARK: piece.cause}
-        if call.kind == _OLD:
+        if call.kind == OLD:
             return lc.FunctionMessage(content=piece.text, name=call.name, response_metadata=extra)
-        content: Any = [{"type": _CUSTOM_OUTPUT, "output": piece.text}] if call.kind == _CUSTOM else piece.text
+        content: Any = [{"type": _CUSTOM_OUTPUT, "output": piece.text}] if call.kind == CUSTOM else piece.text
         return ToolMessage(content, name=call.name, tool_call_id=call.id, status="error", response_metadata=extra)
 
     def carry(self, pieces: Sequence[Piece]) -> list[Any]:
@@ -394,15 +393,15 @@ def _is_sendable(content: Any) -> bool:
 
 
 def _is_plainly_sendable(own: Mapping[str, Any]) -> bool:
-    if own["additional_kwargs"] or own.get(_INVALID) or not _is_sendable(own[_CONTENT]):
+    if own["additional_kwargs"] or own.get(INVALID) or not _is_sendable(own[CONTENT]):
         return False
-    return all(map(is_plain_object, own.get(_CALLS, ())))
+    return all(map(is_plain_object, own.get(CALLS, ())))
 
 
 def _view_reply(message: AIMessage) -> View:
     content: Any = message.content
     extra = message.additional_kwargs
-    calls = map(_read_entry, message.tool_calls) if _is_plain(message) else [call for call, _ in find_calls(message)]
+    calls = map(read_entry, message.tool_calls) if is_plain(message) else [call for call, _ in find_calls(message)]
     signed = content.__class__ is not str and any(map(_is_signed, content))
     if extra:
         signed = signed or bool(extra.get(_GEMINI_SIGNATURES)) or _is_signed(extra.get("reasoning"))
@@ -412,188 +411,11 @@ def _view_reply(message: AIMessage) -> View:
     return view._replace(empty=fields.says_nothing(content), blank=fields.is_blank(content))
 
 
-# The calls of a message, wherever they stand
-
-
-class Found(NamedTuple):
-    """A call and its index in each list that it is in."""
-
-    call: Call
-    sites: dict[str, int]
-
-
-def find_calls(message: AIMessage) -> list[Found]:
-    """Return the calls of `message`, each once: the nth call with an id in one list is the nth with it in the others.
-
-    >>> block = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
-    >>> message = AIMessage([block], tool_calls=[{"id": "a", "name": "f", "args": {}}])
-    >>> [found.sites for found in find_calls(message)]
-    [{'tool_calls': 0, 'content': 0}]
-    """
-    found: list[Found] = []
-    known: dict[Any, list[int]] = {}
-    seen: Counter[Any] = Counter()
-    for field, index, call in _entries(message):
-        key = call.id or ("", call.name)
-        same, number = known.setdefault(key, []), seen[field, key]
-        seen[field, key] += 1
-        place = same[number] if number < len(same) else None
-        if field == _INVALID:  # this list repeats no call: it is another call, unless only the arguments differ
-            twins = (place for place in same if call.id and call.name in {"", found[place].call.name})
-            place = next((place for place in twins if _INVALID not in found[place].sites), None)
-        if place is not None:
-            found[place].sites[field] = index
-            if call.kind:
-                found[place] = found[place]._replace(call=found[place].call._replace(kind=call.kind))
-        elif field != _RAW or not (message.tool_calls or message.invalid_tool_calls):
-            same.append(len(found))
-            found.append(
-                Found(call if field == _CALLS else call._replace(arguments=_decode(call.arguments)), {field: index})
-            )
-    old = message.additional_kwargs.get(_OLD_CALL)
-    if is_map(old) and not found:
-        found.append(Found(Call("", _text(old.get("name")), _decode(old.get("arguments")), _OLD), {}))
-    return found
-
-
-def _entries(message: AIMessage) -> Iterator[tuple[str, int, Call]]:
-    """Yield the calls of `message`, list by list, each with its index."""
-    extra = message.additional_kwargs
-    for field in (_CALLS, _INVALID):
-        for index, entry in enumerate(getattr(message, field) or ()):
-            yield field, index, _read_entry(entry)
-    for field, blocks in ((_CONTENT, message.content), (_OUTPUTS, extra.get(_OUTPUTS))):
-        for index, block in enumerate(blocks if is_list(blocks) else ()):
-            call = _read_block(block) if kind_of(block) == CALL and is_map(block) else None
-            if call is not None and (field == _CONTENT or call.kind == _COMPUTER):
-                yield field, index, call
-    raw = extra.get(_CALLS)
-    for index, entry in enumerate(raw if is_list(raw) else ()):
-        if is_map(get(entry, "function")):
-            yield _RAW, index, _read_entry(entry)
-
-
-def _read_entry(entry: Any) -> Call:
-    """Return a call from LangChain's own lists, or in the form of Chat Completions."""
-    raw = get(entry, "function")
-    arguments = get(entry, "args") if raw is None else get(raw, "arguments")
-    return Call(_text(get(entry, "id")), _text(get(raw or entry, "name")), arguments)
-
-
-def _read_block(block: Mapping[str, Any]) -> Call:
-    place = _BLOCKS[block["type"]]
-    name, arguments = block.get("name"), block.get(place.arguments)
-    if place.kind == _COMPUTER:
-        name = _COMPUTER
-    elif place.kind == _CUSTOM:
-        arguments = {"__arg1": arguments}
-    else:
-        arguments = arguments or block.get("partial_json", arguments)
-    return Call(_text(block.get(place.id)), _text(name), arguments, place.kind)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else str(value)
-
-
-def _decode(arguments: Any) -> Any:
-    """Return arguments decoded, if they are the text of an object; anything else unchanged."""
-    is_text = isinstance(arguments, str) and fields.is_object_text(arguments)
-    return fields.sound_arguments(arguments, as_text=False) if is_text else arguments
-
-
-def _is_plain(message: AIMessage) -> bool:
-    """Return whether a glance shows that all calls of `message` are in `tool_calls`."""
-    own = message.__dict__  # read at once: this is the hot path
-    calls, content, extra = own[_CALLS], own[_CONTENT], own["additional_kwargs"]
-    if own[_INVALID] or (content.__class__ is not str and content and not _match_in_order(content, calls)):
-        return False
-    return not extra or (_OUTPUTS not in extra and bool(calls or (_CALLS not in extra and _OLD_CALL not in extra)))
-
-
-def _match_in_order(content: Any, calls: Sequence[Any]) -> bool:
-    """Return whether the call blocks of `content`, if any, are those of `calls` in the same order."""
-    number = 0
-    for block in content:
-        if block.__class__ is dict:
-            place = _IDS.get(block.get("type"))
-            if place is not None:
-                if not place or number == len(calls) or block.get(place) != calls[number].get("id"):
-                    return False
-                number += 1
-    return True
-
-
 def _gather_calls(message: Any) -> Any:
     """Return `message` with each sound call in `tool_calls`, where all adapters look; itself if nothing is missing."""
     made = as_message(message)
-    if isinstance(made, AIMessage) and not _is_plain(made):
+    if isinstance(made, AIMessage) and not is_plain(made):
         for call, sites in find_calls(made):
-            if is_map(call.arguments) and call.kind in {"", _CUSTOM} and (_CALLS not in sites or _INVALID in sites):
+            if is_map(call.arguments) and call.kind in {"", CUSTOM} and (CALLS not in sites or INVALID in sites):
                 return write_calls(made, {})
     return message
-
-
-def write_calls(message: AIMessage, edits: Mapping[int, CallEdit]) -> AIMessage:
-    """Return `message` with the calls at these positions changed, and all of its calls in LangChain's own lists.
-
-    >>> message = AIMessage("", invalid_tool_calls=[{"id": "a", "name": "f", "args": "{", "error": None}])
-    >>> write_calls(message, {0: CallEdit(arguments={})}).tool_calls
-    [{'name': 'f', 'args': {}, 'id': 'a', 'type': 'tool_call'}]
-    """
-    found, extra = find_calls(message), dict(message.additional_kwargs)
-    valid: list[Any] = [*message.tool_calls]
-    invalid: list[Any] = []
-    blocks: dict[str, list[Any]] = {_OUTPUTS: list(extra.get(_OUTPUTS) or ())}
-    blocks[_CONTENT] = list(message.content) if is_list(message.content) else []
-    for position, (call, sites) in enumerate(found):
-        edit = edits.get(position, CallEdit())
-        changes = given(id=edit.id, name=edit.name, args=edit.arguments)
-        for field in blocks.keys() & sites:
-            blocks[field][sites[field]] = _write_block(blocks[field][sites[field]], edit)
-        if call.kind == _OLD:
-            text = None if edit.arguments is None else wires.argument_json(edit.arguments)
-            extra[_OLD_CALL] = put(extra[_OLD_CALL], **given(name=edit.name, arguments=text))
-        elif _CALLS in sites:
-            valid[sites[_CALLS]] = put(valid[sites[_CALLS]], **changes)
-        elif call.kind != _COMPUTER:
-            made = {"name": call.name, "args": call.arguments, "id": call.id or None, **changes}
-            if is_map(made["args"]):
-                valid.append({**made, "type": "tool_call"})
-            else:
-                known: Any = message.invalid_tool_calls[sites[_INVALID]] if _INVALID in sites else {"error": None}
-                invalid.append({**known, **made, "type": "invalid_tool_call"})
-    if blocks[_OUTPUTS]:
-        extra[_OUTPUTS] = blocks[_OUTPUTS]
-    extra.pop(_CALLS, None)
-    changed = {_CALLS: valid, _INVALID: invalid, "additional_kwargs": _with_new_ids(extra, found, edits)}
-    if blocks[_CONTENT]:
-        changed[_CONTENT] = blocks[_CONTENT]
-    if isinstance(message, AIMessageChunk):
-        chunk: dict[str, Any] = {"index": None, "type": "tool_call_chunk"}
-        changed["tool_call_chunks"] = [{**call, "args": wires.argument_json(call["args"]), **chunk} for call in valid]
-    return message.model_copy(update=changed)
-
-
-def _write_block(block: Mapping[str, Any], edit: CallEdit) -> dict[str, Any]:
-    """Return a call block with another id, name or arguments."""
-    place, made = _BLOCKS[block["type"]], dict(block)
-    made.update(given(**{place.id: edit.id, "name": edit.name if place.kind != _COMPUTER else None}))
-    if edit.arguments is not None and not place.kind:
-        made[place.arguments] = wires.argument_json(edit.arguments) if place.as_text else edit.arguments
-        made.pop("partial_json", None)
-        if block["type"] in {"tool_call_chunk", "invalid_tool_call"}:
-            made["type"] = "tool_call"
-            made.pop("error", None)
-    return made
-
-
-def _with_new_ids(extra: dict[str, Any], found: Sequence[Found], edits: Mapping[int, CallEdit]) -> dict[str, Any]:
-    """Return `additional_kwargs` with new ids as the keys of values kept by id, such as signatures."""
-    renamed = {found[place].call.id: edit.id for place, edit in edits.items() if edit.id and found[place].call.id}
-    kept = {one.call.id for place, one in enumerate(found) if place not in edits or not edits[place].id}
-    for name, value in extra.items():
-        if is_map(value) and not renamed.keys().isdisjoint(value) and name != _OLD_CALL:
-            held = {key: item for key, item in value.items() if key in kept or key not in renamed}
-            extra[name] = held | {new: value[old] for old, new in renamed.items() if old in value}
-    return extra

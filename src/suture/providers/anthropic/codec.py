@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from suture import messages as native
 from suture.codecs import contents
-from suture.codecs.codec import Losses, Request
+from suture.codecs.codec import Request
+from suture.codecs.losses import Losses
 from suture.codecs.requests import SCHEMA, Body, RequestForm
 from suture.errors import InputError
 from suture.providers.anthropic.stream import NAME, AnthropicReader, raise_error, read_meta

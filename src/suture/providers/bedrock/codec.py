@@ -13,7 +13,8 @@ import msgspec
 
 from suture import messages as native
 from suture.codecs import contents
-from suture.codecs.codec import Encoded, Losses, Lost, Request, located
+from suture.codecs.codec import Encoded, Request, located
+from suture.codecs.losses import Losses, Lost
 from suture.codecs.requests import SCHEMA, Body, RequestForm
 from suture.errors import InputError
 from suture.providers.bedrock.stream import SERVER_CALL, WIRE, BedrockReader, has_only, read_meta, read_refusal

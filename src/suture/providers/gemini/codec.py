@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from suture import messages as native
 from suture.codecs import contents
-from suture.codecs.codec import Losses, Lost, Request
+from suture.codecs.codec import Request
+from suture.codecs.losses import Losses, Lost
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
 from suture.providers.gemini import stream

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from suture import messages as native
 from suture.codecs import contents
-from suture.codecs.codec import Codec, Losses, Lost, report_meta
+from suture.codecs.codec import Codec, report_meta
+from suture.codecs.losses import Losses, Lost
 from suture.codecs.native import REST
 from suture.codecs.replies import make_meta, read_logprobs
 from suture.codecs.requests import SCHEMA, RequestForm

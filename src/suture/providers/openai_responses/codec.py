@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from suture import messages as native
 from suture.codecs import contents
-from suture.codecs.codec import Codec, Encoded, Losses, Lost, Request, report_meta
+from suture.codecs.codec import Codec, Encoded, Request, report_meta
+from suture.codecs.losses import Losses, Lost
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.providers.openai_responses import items as table
 from suture.providers.openai_responses.stream import ResponsesReader
