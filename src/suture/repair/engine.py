@@ -46,8 +46,8 @@ class Repaired(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
     False
     """
 
-    messages: Sequence[M]
-    """The history; the same list that was passed in if nothing had to change."""
+    messages: list[M]
+    """The history, as a list that is yours; the same list that was passed in if nothing had to change."""
     changed: bool
     report: Report
     pending: tuple[Pending, ...] = ()
@@ -229,8 +229,9 @@ def run_repair(
     for walk in walks:
         walk.run()
     only = agreed(walks)
+    unchanged = messages if isinstance(messages, list) else list(messages)
     return Repaired(
-        messages=only.out if only.changed else messages,
+        messages=only.out if only.changed else unchanged,
         changed=only.changed,
         report=only.report(),
         pending=only.pending,

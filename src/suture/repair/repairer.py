@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import is_
-from typing import Any, Generic, Unpack, overload
+from typing import Any, Generic, Unpack, cast, overload
 
 from msgspec.structs import replace
 
@@ -188,7 +188,7 @@ class Follower:
         if self.passes(history):
             history.log.memo[Follower] = self
             report = Report(wire=self._wire.name, profile=self._profile.name)
-            return Repaired(messages=history, changed=False, report=report)
+            return Repaired(messages=cast("Any", history), changed=False, report=report)
         repairer = self._repairer
         if repairer is not None and history.follows(self._repaired):
             repairer.extend(history[self._repaired.length :])
@@ -203,7 +203,7 @@ class Follower:
         if self._clean:
             history.log.memo[Follower] = self
         messages = self._send(repairer.messages) if walk.changed else history
-        return Repaired(messages=messages, changed=walk.changed, report=report, pending=walk.pending)
+        return Repaired(messages=cast("Any", messages), changed=walk.changed, report=report, pending=walk.pending)
 
     def passes(self, history: History[Any]) -> bool:
         """Return whether `history` extends one that was acceptable, and its new messages pass a glance."""

@@ -16,7 +16,7 @@ repair(history, "openai-chat")  # wrong: a wire is given by name
 repair(history, generator=lambda name: name)  # wrong: it is asked with a name and an id
 repair(history, causes={1: "stopped"})  # wrong: a cause is given for a turn and a call in it
 repair(history).message  # wrong: it is called messages  # noqa: B018
-repair(history).messages.append({})  # wrong: what comes back is to be read
+Repairer(history).messages.append({})  # wrong: a repairer is extended, not what it shows
 fixed: list[Message] = list(repair(history).messages)  # wrong: dicts are no messages
 check(history, orphans="drop")  # wrong: nothing is changed, so it is not asked
 check(history).findings[0].mended = True  # wrong: a finding does not change
