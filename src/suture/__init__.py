@@ -15,6 +15,19 @@ from suture import errors
 from suture.errors import *  # noqa: F403 - all of them are public, and cost nothing
 
 if TYPE_CHECKING:
+    from suture import codecs as codecs
+    from suture import events as events
+    from suture import integrations as integrations
+    from suture import messages as messages
+    from suture import middleware as middleware
+    from suture import models as models
+    from suture import profiles as profiles
+    from suture import reduction as reduction
+    from suture import stores as stores
+    from suture import testing as testing
+    from suture import tokens as tokens
+    from suture import tools as tools
+    from suture import wires as wires
     from suture.agent import ChatModelAgent as ChatModelAgent
     from suture.kernel import AgentMiddleware as AgentMiddleware
     from suture.kernel import Approval as Approval
@@ -103,6 +116,11 @@ _NAMES = {
     "stores": "MemoryStore SQLiteStore",
     "tools": "RunContext Tool exit_tool tool",
 }
+_ROOMS = (
+    *("codecs", "events", "integrations", "messages", "middleware", "models", "profiles"),
+    *("reduction", "stores", "testing", "tokens", "tools", "wires"),
+)
+"""The rooms with public names of their own, which load on first use, too."""
 _HOMES = dict(sorted((name, room) for room, names in _NAMES.items() for name in names.split()))
 
 if not TYPE_CHECKING:  # type checkers read the imports above
@@ -118,11 +136,13 @@ class _Lazy(ModuleType):
             from importlib.metadata import version  # noqa: PLC0415 - only a first use pays for it
 
             return version("suture")
-        if home is None:
+        if home is None and name not in _ROOMS:
             raise AttributeError(f"module 'suture' has no attribute {name!r}")
         from importlib import import_module  # noqa: PLC0415 - only a first use pays for it
 
-        value: object = getattr(import_module(f"suture.{home}"), name)
+        value: object = (
+            import_module(f"suture.{name}") if home is None else getattr(import_module(f"suture.{home}"), name)
+        )
         super().__setattr__(name, value)
         return value
 

@@ -23,7 +23,8 @@ from suture.kernel.config import (
     ToolsConfig,
     make_instruction,
 )
-from suture.kernel.lifecycle import NOTHING, Begin, read_input
+from suture.kernel.input import NOTHING, Handed, read_input
+from suture.kernel.lifecycle import Begin
 from suture.kernel.loop import Standing, advance, drive
 from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack, replaceable
 from suture.kernel.requests import Model
@@ -88,8 +89,8 @@ class ResumeOptions(TypedDict, total=False):
 class RunOptions(ResumeOptions, total=False):
     """What `run`, `stream` and `run_sync` take besides the input."""
 
-    history: Sequence[Any]
-    """Earlier messages, broken or not."""
+    history: Sequence[Any] | RunResult[Any]
+    """Earlier messages, broken or not: of any wire, or an earlier result."""
     checkpoint_id: str | None
     """Keep the run in the agent's store under this id. If a conversation is there already, it goes on."""
     streaming: bool
@@ -193,11 +194,11 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         own_answer: Any = next((item for item in listed if hasattr(item, "shorten")), None)
         return replace(spec, shorten=_shorten if own_answer is None else own_answer.shorten)
 
-    async def run(self, input: Any, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002 - the word for it
+    async def run(self, input: Any = NOTHING, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002 - the word for it
         """Run to the end and return the result.
 
-        `input` is a text, content parts, or messages (a whole history, broken or not). It is appended to `history=`.
-        See `RunOptions` for the rest.
+        `input` is a text, content parts, or messages of any wire (a whole history, broken or not). It comes after
+        `history=`; without an input, that goes on as it is. See `RunOptions` for the rest.
 
         >>> import asyncio
         >>> from suture.testing import ScriptedModel
@@ -206,7 +207,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         """
         return await self.stream(input, **options).result()
 
-    def run_sync(self, input: Any, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002
+    def run_sync(self, input: Any = NOTHING, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002
         """Run to the end from plain code, even inside a running event loop. Takes what `run` takes.
 
         >>> from suture.testing import ScriptedModel
@@ -286,7 +287,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         >>> asyncio.run(agent.advance("job-1")).phase
         'end'
         """
-        begins = input is not NOTHING
+        begins = input is not NOTHING or bool(options.get("history"))
         options = cast("RunOptions", {**options, "checkpoint_id": run})
         work = self._work(input, None if begins else run, NOTHING, answers, options, advance)
         task = work.begin(listens=False)
@@ -378,13 +379,13 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
 
         async def call(arguments: str, **_: Any) -> Any:
             spec = self.spec
-            text: Any = arguments
+            text: Any = arguments or "{}"
             if input_schema is None:
                 try:
                     text = msgspec.json.decode(arguments or "{}", type=dict[str, Any]).get("request")
                 except msgspec.DecodeError as error:
                     raise ToolArgumentsError(f"the arguments must be a JSON object: {error}") from None
-                if not isinstance(text, str):
+                if not isinstance(text, str) or not text.strip():
                     raise ToolArgumentsError("arguments.request: expected a text that says what to do")
             return read_result(await run_nested(spec, [spec.wire.user(text)], forwards_events=forward_events))
 
@@ -447,10 +448,8 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         go: Go = drive,
     ) -> Work:
         """Return one run that has not begun."""
-        if (given is NOTHING) == (resumed is None):
-            raise ConfigError("a run begins with an input, or with resume=: one of the two")
-        if given is NOTHING and options.get("history"):
-            raise ConfigError("history= goes with an input; a run that is resumed has its own")
+        if resumed is not None and (given is not NOTHING or options.get("history")):
+            raise ConfigError("a run begins with an input or history=, or with resume=: one of the two")
         if options or answers:
             _check_options(options, answers)
         spec = self.spec
@@ -468,10 +467,9 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         run.after_tool_calls = options.get("after_tool_calls")
         run.checkpoint_id = options.get("checkpoint_id")
         if resumed is None:
-            messages = read_input(spec.wire, given)
-            if options.get("history"):
-                messages = [*read_input(spec.wire, list(options["history"])), *messages]  # pyright: ignore[reportTypedDictNotRequiredAccess]
-            return Work(run, Begin(messages), go)
+            history = options.get("history")
+            goes_on = given is NOTHING and not history and run.checkpoint_id is not None
+            return Work(run, Begin(Handed() if goes_on else read_input(spec.wire, given, history)), go)
         asked = resumed.interrupts if isinstance(resumed, RunResult) else ()
         start = Begin(resumes=True, answer=answer, asked=asked, answers=answers or {})
         if isinstance(resumed, str):

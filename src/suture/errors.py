@@ -123,10 +123,10 @@ class AmbiguousWireError(InputError):
     ('anthropic', 'openai-chat')
     """
 
-    def __init__(self, candidates: tuple[str, ...]) -> None:
+    def __init__(self, candidates: tuple[str, ...], advice: str = "say which with wire=") -> None:
         self.candidates = candidates
         names = ", ".join(candidates)
-        super().__init__(f"these messages could be any of {names}, and the results would differ; say which with wire=")
+        super().__init__(f"these messages could be any of {names}, and the results would differ; {advice}")
 
 
 class SchemaVersionError(InputError):

@@ -165,14 +165,16 @@ class ToolFinished(_ToolEvent, frozen=True, kw_only=True, tag="tool_finished"):
 
 
 class HistoryRewritten(Event, frozen=True, kw_only=True, tag="history_rewritten"):
-    """A middleware changed the history: which one, the lengths before and after, and its report as plain data.
+    """The history changed: by which middleware, the lengths before and after, and a report as plain data.
 
-    >>> HistoryRewritten(turn=2, middleware="PatchToolCalls", before=4, after=5).after
+    `by` is `"convert"` for messages that were handed in on another wire; `report["losses"]` says what was lost.
+
+    >>> HistoryRewritten(turn=2, by="PatchToolCalls", before=4, after=5).after
     5
     """
 
     turn: int
-    middleware: str
+    by: str
     before: int
     after: int
     report: Mapping[str, Any] | None = None

@@ -8,7 +8,8 @@ from typing import Any, Generic, Literal
 from suture._aio import LOG, run_blocking, run_to_the_end
 from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
 from suture.kernel import Outcome, Run, RunBlock, RunResult
-from suture.kernel.lifecycle import NOTHING, read_result
+from suture.kernel.input import NOTHING
+from suture.kernel.lifecycle import read_result
 from suture.kernel.run_state import Out
 from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, is_inside, read_run
 

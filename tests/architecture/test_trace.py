@@ -1,4 +1,4 @@
-"""A run can be followed through few files and few functions: 10 files for a model call, 14 with a tool."""
+"""A run can be followed through few files and few functions: 11 files for a model call, 15 with a tool."""
 
 import asyncio
 import sys
@@ -45,7 +45,7 @@ def trace(work: Callable[[], Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("with_tool", "repair", "most_files", "most_functions"),
-    [(False, False, 10, 60), (False, True, 10, 60), (True, False, 14, 100), (True, True, 14, 100)],
+    [(False, False, 11, 60), (False, True, 11, 60), (True, False, 15, 100), (True, True, 15, 100)],
     ids=["bare", "repairing", "bare, with a tool", "repairing, with a tool"],
 )
 def test_a_run_goes_through_few_files_and_functions(

@@ -173,7 +173,18 @@ def test_every_public_name_is_on_some_page():
 
 
 NO_NAMES = {"agent", "async", "await", "cls", "context", "data", "endpoint", "event", "factory", "for", "info", "input"}
-NO_NAMES |= {"agents", "call", "codecs", "model_context", "proceed", "reduction", "request", "store", "stores"}
+NO_NAMES |= {
+    "agents",
+    "call",
+    "codecs",
+    "middleware",
+    "model_context",
+    "proceed",
+    "reduction",
+    "request",
+    "store",
+    "stores",
+}
 """What stands in the examples beside names: Python's words, and variables."""
 
 

@@ -167,7 +167,7 @@ class _Show:
             case events.RetryScheduled():
                 self.note(f"(trying again in {event.delay:.1f} s: {event.error or event.reason})", indent)
             case events.HistoryRewritten():
-                self.note(f"({event.middleware} changed the history: {event.before} -> {event.after} messages)", indent)
+                self.note(f"({event.by} changed the history: {event.before} -> {event.after} messages)", indent)
             case _:
                 pass
 

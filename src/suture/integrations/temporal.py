@@ -32,7 +32,8 @@ from suture.errors import ResumeError
 from suture.events import AnyEvent, RunFinished
 from suture.kernel import RunResult
 from suture.kernel.engine import CallEnd, Place, Step
-from suture.kernel.lifecycle import NOTHING, read_input, read_result
+from suture.kernel.input import NOTHING, read_input
+from suture.kernel.lifecycle import read_result
 from suture.kernel.loop import Standing, drive
 from suture.sessions import STATUSES, Status
 
@@ -283,12 +284,12 @@ class DurableAgent:
 
     async def start(
         self,
-        input: Any,  # noqa: A002 - the word for it
+        input: Any = NOTHING,  # noqa: A002 - the word for it
         /,
         *,
         id: str,  # noqa: A002 - as everywhere else
         key: str = "",
-        history: Sequence[Any] = (),
+        history: Sequence[Any] | RunResult[Any] = (),
         session: Mapping[str, Any] | None = None,
         live: bool = False,
         language: str | None = None,
@@ -297,10 +298,9 @@ class DurableAgent:
 
         With a `key`, the same input runs once, however often this is called. `live` keeps the events for `events()`.
         """
-        wire = self.agent.spec.wire
-        messages = [*read_input(wire, list(history)), *read_input(wire, input)]
+        handed = read_input(self.agent.spec.wire, input, history)
         fields = {"key": key, "live": live, "session": dict(session or {})}
-        await self.place.begin(id, messages, DRIVER, language=language or self.agent.language, **fields)
+        await self.place.begin(id, handed, DRIVER, language=language or self.agent.language, **fields)
         return await self.attach(id)
 
     async def attach(self, id: str, /) -> "DurableRun":  # noqa: A002
@@ -317,7 +317,7 @@ class DurableAgent:
             )
         return DurableRun(self, id)
 
-    async def run(self, input: Any, /, *, id: str, **options: Any) -> RunResult[Any]:  # noqa: A002
+    async def run(self, input: Any = NOTHING, /, *, id: str, **options: Any) -> RunResult[Any]:  # noqa: A002
         """Run until it has ended or waits for an answer; return the result. Takes what `start` takes."""
         return await (await self.start(input, id=id, **options)).result()
 

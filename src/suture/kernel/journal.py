@@ -408,8 +408,8 @@ class Journal:
     def remember(self) -> None:
         """Remember where the run stands, so that resuming it in this process only reads new records."""
         run = self.run
-        if run.spec.redact is not None or self.last is None:
-            return  # the store and the memory differ
+        if run.spec.redact is not None or self.last is None or not run.wire.native:
+            return  # the store and the memory differ, or will if somebody changes a message of another wire in place
         runs, state = _recent_runs(self.store), run_state.copy_state(run.state)
         runs.pop(self.name, None)
         runs[self.name] = self.count, self.last, Snapshot(state, run.history, run.ids)

@@ -12,20 +12,19 @@ from suture.errors import ConfigError, InputError, OutputError, ResumeError, Run
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.answers import read_output
 from suture.kernel.config import Component, notify
+from suture.kernel.input import NOTHING, Handed, read_messages
 from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
 from suture.kernel.run_state import Approval, InterruptSignal, RunResult, Snapshot, Waiting, check_answer, copy_state
 from suture.kernel.state import Emitter, Execution, current_run, get_frame
 from suture.kernel.tool_call import answer_calls
 from suture.kernel.values import encode_value
-from suture.messages import AgenticMessage, FrozenMap, History, Message
+from suture.messages import FrozenMap, History
+from suture.messages.history import MessageList
 from suture.repair import Cause, make_options, pair
 from suture.repair import is_in_order as is_paired
 from suture.tools import as_tools
-from suture.wires import ChatWire
 
-NOTHING: Any = object()
-"""Stands for a missing answer or input."""
 _UNKNOWN = (None, "")
 """Stands for the id of a message without an event."""
 
@@ -33,7 +32,8 @@ _UNKNOWN = (None, "")
 class Begin(msgspec.Struct, frozen=True):
     """How a run begins: with an input, or (`resumes`) from where it stood, with answers."""
 
-    messages: Sequence[Any] = ()
+    handed: Handed = Handed()
+    """What was handed in; nothing, if a stored conversation goes on as it is."""
     resumes: bool = False
     answer: Any = NOTHING
     """The answer to the one interrupt that the run waits for."""
@@ -49,35 +49,6 @@ class Begin(msgspec.Struct, frozen=True):
     """An engine does one step of a run that is loaded already, so no lease is taken and nothing is resumed."""
 
 
-def read_input(wire: ChatWire, given: Any) -> list[Any]:
-    """Return the messages that an input stands for: a text, content parts, a message, or a whole history."""
-    if isinstance(given, str):
-        return [wire.user(given)]
-    if isinstance(given, bytes) or (not isinstance(given, Sequence) and wire.claims(given) is False):
-        raise InputError(f"a run takes a text, content parts or messages, not {type(given).__name__}")
-    if not isinstance(given, Sequence):
-        given = [given]
-    items: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
-    if items and all(_is_part(item) and wire.claims(item) is False for item in items):
-        return [wire.user(items)]
-    for index, message in enumerate(items):
-        if wire.native and isinstance(message, Mapping | Message | AgenticMessage) and wire.claims(message) is False:
-            kind = type(cast("Any", message)).__name__
-            raise InputError(
-                f"this agent's messages are of the wire {wire.name}, and this is a {kind}; "
-                f"convert it first: suture.codecs.convert(messages, its_wire, {wire.name!r}).messages",
-                index=index,
-            )
-        wire.view(message, index)
-    return items
-
-
-def _is_part(item: Any) -> bool:
-    if isinstance(item, Mapping):
-        return "type" in item and "role" not in item
-    return hasattr(item, "__struct_fields__") and not hasattr(item, "role")
-
-
 # --- the beginning --------------------------------------------------------------------------------
 
 
@@ -91,6 +62,7 @@ async def begin(run: Execution, start: Begin) -> Standing:
         if run.emitter is not None:
             resumed = start.resumes and not start.joins
             run.emitter.send(RunStarted, messages=len(run.history), resumed=resumed, checkpoint_id=run.checkpoint_id)
+        tell_losses(run, start.handed)
         if run.spec.callbacks:
             await notify(run.spec.callbacks, "on_start", Component(kind="agent", name=run.spec.name), run.history)
     if not run.has_joined:
@@ -100,8 +72,7 @@ async def begin(run: Execution, start: Begin) -> Standing:
             _reopen_calls(run)
     else:
         if run.spec.input_builder is not None:
-            messages = await settle(run.spec.input_builder(run.instruction, run.history))
-            run.history = History(read_input(run.wire, messages))
+            _take(run, read_messages(run.wire, await settle(run.spec.input_builder(run.instruction, run.history))))
         run.update(entered=True)
         if journal is not None:
             await journal.flush()
@@ -109,6 +80,19 @@ async def begin(run: Execution, start: Begin) -> Standing:
         return Standing("gathered", state.turn, ends=True)
     run.state.outcome = ""
     return Standing(state.phase, state.turn, state.is_last, state.ends)
+
+
+def _take(run: Execution, handed: Handed) -> None:
+    """Take what a hook returned as the run's history."""
+    run.history = History.of(handed.messages)
+    tell_losses(run, handed)
+
+
+def tell_losses(run: Execution, handed: Handed) -> None:
+    """Tell what was lost when messages of another wire were converted."""
+    if handed.losses:
+        report = {"losses": msgspec.to_builtins(list(handed.losses))}
+        run.tell_rewrite(0, "convert", handed.given, len(handed.messages), report)
 
 
 def _reopen_calls(run: Execution) -> None:
@@ -151,6 +135,8 @@ async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> B
 def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     """Begin a run: the first of its conversation, or the next one with a new input."""
     fresh, old = run.fresh_state, run.state
+    if not start.handed.messages:
+        _check_that_it_goes_on(run, restored=restored)
     if restored:  # the open calls of the last run get placeholders with their causes
         if old.phase in ("after", "tools") and len(run.history) and old.turn:
             run.history = run.history.continue_with(answer_calls(run, run.last_calls(), Cause.INTERRUPTED))
@@ -158,7 +144,8 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
             run.history = run.history.continue_with(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
     run.state, run.usage_before = fresh, fresh.usage
-    run.history = run.history.continue_with(start.messages) if restored else History(start.messages)
+    new = start.handed.messages
+    run.history = run.history.continue_with(new) if restored else History.of(new)
     run.output_message = None
     if restored:
         run.address = fresh.agent  # the run before may have been another agent's
@@ -166,6 +153,17 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     if run.journal is not None:
         run.journal.note_beginning(run.state)
         run.journal.note_history(run.history)
+
+
+def _check_that_it_goes_on(run: Execution, *, restored: bool) -> None:
+    """Raise unless there is a stored conversation, which has ended, to go on with; nothing changes then."""
+    outcome, name = run.state.outcome, run.checkpoint_id
+    if restored and outcome not in ("", Outcome.INTERRUPTED):
+        return
+    run.journal = None
+    if restored:
+        raise ResumeError(f"the run of {name!r} has not ended; agent.resume({name!r}) goes on with it")
+    raise InputError(f"there is no conversation {name!r} in this store to go on with; give an input")
 
 
 async def _restore(run: Execution, start: Begin) -> bool:
@@ -291,7 +289,7 @@ async def before_agent(run: Execution, *, resumed: bool) -> None:
     run.tools = {tool.info.name: tool for tool in tools}
     run.return_directly = frozenset(context.return_directly)
     if context.messages is not run.history:
-        run.history = History.of(read_input(run.wire, context.messages))
+        _take(run, read_messages(run.wire, context.messages))
     if run.state.tool_infos is None:
         run.tool_infos = tuple([tool.info for tool in tools])
 
@@ -333,7 +331,7 @@ async def finish(
             run.root.snapshots[run.address] = snapshot
     result: RunResult[Any] = RunResult(
         output=run.output if outcome is Outcome.FINISHED else None,
-        messages=messages,
+        messages=_as_own_list(run, messages, outcome),
         outcome=outcome,
         usage=run.state.usage,
         interrupts=tuple(item.interrupt for item in waiting),
@@ -415,7 +413,7 @@ def read_result(run: Execution) -> RunResult[Any]:
             raise OutputError(f"the stored answer of {run.checkpoint_id!r} does not fit output_type: {error}") from None
     return RunResult(
         output=output,
-        messages=_final_messages(run, Outcome(state.outcome)),
+        messages=list(_final_messages(run, Outcome(state.outcome))),
         outcome=Outcome(state.outcome),
         usage=state.usage,
         interrupts=tuple(item.interrupt for item in read_waiting(run)),
@@ -462,6 +460,12 @@ def _final_messages(run: Execution, outcome: Outcome) -> History[Any]:
         history = History(history).continue_with(cut_short(run, state.partial, cancelled=outcome is Outcome.CANCELLED))
     tail = "keep" if outcome is Outcome.INTERRUPTED else "cancel"
     return _pair(run, history, tail) if run.spec.repairs else history
+
+
+def _as_own_list(run: Execution, messages: History[Any], outcome: Outcome) -> list[Any]:
+    """Return the messages as the user's own list. It continues the history if nobody else can: no resume, no store."""
+    alone = outcome is Outcome.FINISHED and run.journal is None and run.outer is None
+    return MessageList(messages, messages if alone else None)
 
 
 async def _clean_up(

@@ -15,6 +15,7 @@ import msgspec
 from suture._aio import LoopThread, run_to_the_end, uncancel
 from suture.errors import ComponentCancelledError, ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
+from suture.kernel.input import Handed
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
@@ -367,7 +368,7 @@ class Run(RunBlock[Out]):
         if work.is_around:
             run = work.run
             return RunResult(
-                output=None, messages=run.history, outcome=work.outcome, usage=run.state.usage, run_id=self.run_id
+                output=None, messages=list(run.history), outcome=work.outcome, usage=run.state.usage, run_id=self.run_id
             )
         if timeout is not None and not task.done():
             await asyncio.wait([task], timeout=timeout)
@@ -439,7 +440,7 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
     inner.deps, inner.tool_options = outer.deps, outer.tool_options
     if forwards_events and outer.emitter is not None:
         inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, inner.state.run_id)
-    start = Begin(messages, answers=outer.state.answers, nested=True)
+    start = Begin(Handed(messages), answers=outer.state.answers, nested=True)
     if outer.journal is not None:
         inner.spec = msgspec.structs.replace(spec, store=outer.journal.store)
         place = frame.place.replace("/", ".")

@@ -1,6 +1,6 @@
 """The stored state of a run, its result, and its interrupts. A new stored fact is a new field of `RunState`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
 import msgspec
@@ -175,8 +175,8 @@ class RunResult(msgspec.Struct, Generic[Out], frozen=True, kw_only=True):
 
     output: Out
     """The final text, or the value of `output_type`; `None` if there is none."""
-    messages: Sequence[Any]
-    """The whole history: the input, the replies and every result."""
+    messages: list[Any]
+    """The whole history: the input, the replies and every result. The list is yours: what you change in it counts."""
     outcome: Outcome
     usage: TokenUsage = TokenUsage()
     interrupts: tuple[Interrupt, ...] = ()

@@ -256,6 +256,8 @@ class Execution:
     def restore(self, snapshot: Snapshot) -> None:
         """Restore the run from a snapshot."""
         self.state, self.history = copy_state(snapshot.state), snapshot.history
+        if not self.wire.native:  # its messages may have changed in place since they were checked
+            self.history = History(snapshot.history)
         self.snapshots, self.ids = dict(snapshot.nested), dict(snapshot.ids)
 
     @property
@@ -325,11 +327,11 @@ class Execution:
     def tell_rewrite(
         self, turn: int, by: str, before: int, after: int, report: Mapping[str, Any] | None = None
     ) -> None:
-        """Send and note the event that a middleware rewrote the history."""
+        """Send and note the event that the history was rewritten."""
         if self.journal is not None:
             self.journal.note_event("rewrite", by)
         if self.emitter is not None:
-            self.emitter.send(HistoryRewritten, turn=turn, middleware=by, before=before, after=after, report=report)
+            self.emitter.send(HistoryRewritten, turn=turn, by=by, before=before, after=after, report=report)
 
     def error_text(self, error: BaseException | None) -> str:
         """Return the text of an error, as an event may show it."""

@@ -177,6 +177,33 @@ in a hook, return replace(state, messages=[*state.messages, message])
         return f"<History of {self.length} message{'' if self.length == 1 else 's'}>"
 
 
+class MessageList(list[M]):
+    """The messages of a result: a list that is its user's own. While it begins as it came, it continues its history.
+
+    >>> messages = MessageList(["ask", "answer"], History(["ask", "answer"]))
+    >>> messages.append("thanks")
+    >>> messages.take_history(), messages.take_history()
+    (<History of 2 messages>, None)
+    """
+
+    __slots__ = ("_history",)
+
+    def __init__(self, messages: Iterable[M], history: History[M] | None = None) -> None:
+        super().__init__(messages)
+        self._history = [] if history is None else [history]
+
+    def take_history(self) -> History[M] | None:
+        """Return the history that the list begins with, if it still does. Only once: two runs must not share a log."""
+        try:
+            history = self._history.pop()  # in one step, because threads may come at the same time
+        except IndexError:
+            return None
+        return history if history.length and len(self) >= history.length and all(map(is_, self, history)) else None
+
+    def __reduce__(self) -> tuple[type[list[M]], tuple[list[M]]]:
+        return list, (list(self),)
+
+
 _new: Any = object.__new__
 
 

@@ -95,7 +95,7 @@ def recognise(messages: Sequence[Any]) -> tuple[str, ...]:
     """
     check_list(messages)
     kinds: set[type] = {*map(type, messages)}
-    guest = next((name for name in map(_guest_of, kinds) if name), "")
+    guest = next((name for name in map(guest_of, kinds) if name), "")
     return (guest,) if guest else narrow(WIRES, messages)
 
 
@@ -142,7 +142,11 @@ def _misfit(message: Any, candidates: Sequence[Wire]) -> str:
 
 
 @lru_cache(maxsize=256)
-def _guest_of(kind: type) -> str:
-    """Return the name of the guest that a message class belongs to, or an empty text."""
+def guest_of(kind: type) -> str:
+    """Return the name of the guest that a message class belongs to, or an empty text.
+
+    >>> guest_of(dict)
+    ''
+    """
     packages = {base.__module__.partition(".")[0] for base in kind.__mro__}
     return next((name for name, guest in _GUESTS.items() if guest.package in packages), "")

@@ -100,7 +100,7 @@ def test_events_say_that_there_is_too_much_and_what_was_done():
     rewritten = [event for event in events if isinstance(event, HistoryRewritten)]
     started = [event for event in events if isinstance(event, Custom) and event.name == "suture.compaction"]
     assert len(rewritten) == len(started) > 0
-    assert {event.middleware for event in rewritten} == {"Compaction"}
+    assert {event.by for event in rewritten} == {"Compaction"}
     report = rewritten[-1].report
     assert report is not None
     assert report["tokens_before"] > LIMIT >= report["tokens_after"]
@@ -366,7 +366,7 @@ def test_what_was_made_shorter_stays_so_and_an_event_says_it():
 
     events, result = asyncio.run(scene())
     assert any(isinstance(event, RetryScheduled) for event in events)
-    assert any(isinstance(event, HistoryRewritten) and event.middleware == "Compaction" for event in events)
+    assert any(isinstance(event, HistoryRewritten) and event.by == "Compaction" for event in events)
     assert len([message for message in result.messages if message.role == "tool"]) <= 12
 
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 import suture
-from suture import ChatModelAgent, ConfigError, Outcome, ResumeError, tool
+from suture import ChatModelAgent, ConfigError, InputError, Message, Outcome, ResumeError, tool
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 from tests.agent.durability.scenes import acceptable, make, play, results, turn
@@ -359,8 +359,10 @@ def test_a_finished_run_is_not_resumed(has_store: bool):
 
 def test_a_run_begins_with_an_input_or_with_what_it_resumes():
     agent, _ = make(["done"])
-    with pytest.raises(ConfigError, match="one of the two"):
+    with pytest.raises(InputError, match="say something, or leave the input out and give what is to go on"):
         agent.stream()
+    with pytest.raises(ConfigError, match="one of the two"):
+        agent.stream(resume="k", history=[Message.user("go")])
     with pytest.raises(ConfigError, match="one of the two"):
         agent.stream("go", resume="k")
     with pytest.raises(ConfigError, match="result or its checkpoint_id, not by int"):

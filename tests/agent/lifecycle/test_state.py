@@ -165,7 +165,7 @@ def test_a_rewrite_is_told_by_an_event_with_its_author_its_lengths_and_its_repor
     events, result, model = two_turns(speech, Summarising())
     before = name.startswith("before")
     (told,) = [event for event in events if isinstance(event, HistoryRewritten)]
-    assert (told.turn, told.middleware, told.report) == (2, "Summarising", {"removed": 3})
+    assert (told.turn, told.by, told.report) == (2, "Summarising", {"removed": 3})
     assert (told.before, told.after) == ((3, 1) if before else (4, 2))
     assert result.messages == [speech.user("in short"), speech.says("done")]
     assert model.requests[1].messages == ([speech.user("in short")] if before else whole(speech)[:3])

@@ -49,7 +49,8 @@ def test_an_empty_history_is_returned_at_once(wire: str, persist: bool):
 
     model = ScriptedModel(["hello"], wire)
     patch = PatchToolCalls(never, persist=persist, is_placeholder=never)
-    finished = ChatModelAgent(model=model, middlewares=[patch]).run_sync([])
+    agent = ChatModelAgent(model=model, middlewares=[patch], input_builder=lambda *_: ())
+    finished = agent.run_sync("hi")
     assert sent(model) == []
     assert_says(wire, finished.messages, says("hello"))
 
@@ -260,7 +261,7 @@ def test_a_repair_is_told_in_one_event_with_its_report_and_never_again(wire: str
         )
         given = history(wire, ASK, A, STOP, result("z", "a secret", "weather"))
         (event,) = await rewrites(agent.stream(given))
-        assert (event.turn, event.middleware, event.before, event.after) == (1, "PatchToolCalls", 4, 5)
+        assert (event.turn, event.by, event.before, event.after) == (1, "PatchToolCalls", 4, 5)
         assert event.report is not None
         found = [(finding["problem"], finding["call_id"]) for finding in event.report["findings"]]
         assert found == [("dangling", "a"), ("orphan", "z")]

@@ -270,7 +270,7 @@ def test_the_event_says_what_was_cleared_and_never_what_it_said(wire: str):
         agent, _ = make(wire, rounds(wire, "a", "b"), reducing(MemoryBackend()))
         events, _ = await seen(agent.stream("go"))
         (event,) = rewrites(events)
-        assert (event.middleware, event.turn, event.before, event.after) == ("ToolReduction", 3, 5, 5)
+        assert (event.by, event.turn, event.before, event.after) == ("ToolReduction", 3, 5, 5)
         assert event.report is not None
         (change,) = event.report["changes"]
         assert {key: change[key] for key in ("action", "call_id", "name", "path")} == {

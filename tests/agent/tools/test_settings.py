@@ -9,7 +9,6 @@ import pytest
 
 import suture
 from suture import (
-    AgenticMessage,
     ChatModelAgent,
     ChatModelAgentMiddleware,
     ConfigError,
@@ -138,21 +137,6 @@ def test_a_model_that_returns_instead_of_yielding_is_named():
     agent: Any = ChatModelAgent(model=Returns())  # pyright: ignore[reportArgumentType]
     with pytest.raises(ConfigError, match=r"stream.*must be an async generator: yield the message"):
         agent.run_sync("go")
-
-
-@pytest.mark.parametrize(
-    ("message", "kind", "wire"),
-    [
-        ({"role": "user", "content": "hi"}, "dict", "message"),
-        ({"role": "user", "content": "hi"}, "dict", "agentic"),
-        (AgenticMessage.user("hi"), "AgenticMessage", "message"),
-        (Message.user("hi"), "Message", "agentic"),
-    ],
-)
-def test_a_history_of_another_form_is_refused_with_the_way_to_convert_it(message: Any, kind: str, wire: str):
-    agent = ChatModelAgent(model=ScriptedModel([], wire=wire))
-    with pytest.raises(InputError, match=rf"message 0: .* this is a {kind}; convert .*convert\(.*, '{wire}'\)"):
-        agent.run_sync("And now?", history=[message])
 
 
 def test_a_model_replying_with_something_else_is_told_what_a_reply_is():

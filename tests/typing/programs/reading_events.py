@@ -53,7 +53,7 @@ def tell(event: AnyEvent) -> str:  # noqa: C901, PLR0911, PLR0912 - one for each
         case ToolDelta() | ToolFinished():
             assert_type(event.result, ToolResult)
             return event.call_id
-        case HistoryRewritten(middleware=who, report=report):
+        case HistoryRewritten(by=who, report=report):
             assert_type(report, Mapping[str, Any] | None)
             return who
         case RetryScheduled(error=error, delay=delay):

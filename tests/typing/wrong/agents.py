@@ -38,7 +38,7 @@ async def read(run: Run[str]) -> None:
     result = await run.result()
     number: int = result.output  # wrong: the output is a text
     result.text  # wrong: it is called output  # noqa: B018
-    result.messages.append(Message.user("hi"))  # wrong: a result does not change
+    result.messages.append_all(Message.user("hi"))  # wrong: a list has no such method
     result.outcome = "finished"  # wrong: a result does not change
     tokens: str = result.usage.total_tokens  # wrong: a number is no text
     async for text in run.text():
