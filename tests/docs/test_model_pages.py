@@ -24,6 +24,8 @@ ASKED = {
     "temperature": 0.5,
     "top_p": 0.9,
     "top_k": 4,
+    "presence_penalty": 0.5,
+    "frequency_penalty": 0.5,
     "seed": 7,
     "stop": ["END"],
     "tool_choice": "tides",

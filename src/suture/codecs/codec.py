@@ -35,7 +35,7 @@ CODECS = tuple(_CLASSES)
 """The wires that have a codec."""
 
 OPTIONS = (
-    *("max_tokens", "temperature", "top_p", "top_k", "seed", "stop"),
+    *("max_tokens", "temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty", "seed", "stop"),
     *("tool_choice", "parallel_tool_calls", "output_schema"),
 )
 """The options that have the same name for all providers."""

@@ -6,6 +6,7 @@ An option that is none of these goes into the body as it is, because a server ma
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from suture.codecs import OPTIONS
 from suture.errors import ConfigError
 from suture.messages import FrozenMap
 from suture.models.limits import Limits
@@ -14,9 +15,9 @@ from suture.wires.fields import is_map
 _BESIDE = ("extra_headers", "extra_query", "extra_body", "http_options")
 """Options of the SDKs that are mappings and stand beside the body; those of a run are added to the model's."""
 _KNOWN = (
-    *("max_tokens", "temperature", "top_p", "top_k", "seed", "stop", "tool_choice", "parallel_tool_calls"),
-    *("output_schema", "extra_headers", "extra_query", "extra_body", "timeout", "presence_penalty"),
-    *("frequency_penalty", "max_completion_tokens", "reasoning_effort", "reasoning", "thinking", "response_format"),
+    *OPTIONS,
+    *("extra_headers", "extra_query", "extra_body", "timeout"),
+    *("max_completion_tokens", "reasoning_effort", "reasoning", "thinking", "response_format"),
     *("service_tier", "metadata", "stream_options", "logit_bias", "top_logprobs", "repetition_penalty", "min_p"),
 )
 """Options with which a misspelt one is compared."""

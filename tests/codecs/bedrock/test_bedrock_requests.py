@@ -223,7 +223,11 @@ def test_tools_that_were_called_are_named_where_none_are_left():
 
 # name: (options, what the payload has of them, what is reported)
 OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
-    "not known": ({"top_k": 5, "seed": 1}, {}, ["top_k", "seed"]),
+    "not known": (
+        {"top_k": 5, "presence_penalty": 1, "frequency_penalty": 1, "seed": 1},
+        {},
+        ["top_k", "presence_penalty", "frequency_penalty", "seed"],
+    ),
     "no tool": (
         {"tool_choice": "none"},
         {"toolConfig": {"tools": [SPEC]}},

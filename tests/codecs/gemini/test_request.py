@@ -108,13 +108,24 @@ def test_a_request_is_written_as_it_was(fields: dict[str, Any]):
 
 OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "settings": (
-        {"max_tokens": 80, "temperature": 0, "top_p": 0.5, "top_k": 3, "seed": 7, "stop": ["END"]},
+        {
+            "max_tokens": 80,
+            "temperature": 0,
+            "top_p": 0.5,
+            "top_k": 3,
+            "presence_penalty": 0.5,
+            "frequency_penalty": 1,
+            "seed": 7,
+            "stop": ["END"],
+        },
         {
             "generationConfig": {
                 "maxOutputTokens": 80,
                 "temperature": 0,
                 "topP": 0.5,
                 "topK": 3,
+                "presencePenalty": 0.5,
+                "frequencyPenalty": 1,
                 "seed": 7,
                 "stopSequences": ["END"],
             }

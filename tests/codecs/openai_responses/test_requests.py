@@ -75,7 +75,7 @@ def test_an_option_has_its_own_name_and_comes_back(options: dict[str, Any], payl
     assert codec.decode_request({"input": INPUT, **payload}) == Request(ASK, options=options)
 
 
-@pytest.mark.parametrize("name", ["top_k", "seed", "stop"])
+@pytest.mark.parametrize("name", ["top_k", "presence_penalty", "frequency_penalty", "seed", "stop"])
 def test_an_option_that_the_service_does_not_have_is_reported(name: str):
     written = codec.encode_request(Request(ASK, options={name: 7}))
     assert written == ({"input": INPUT}, (Loss(Lost.OPTION, name),))

@@ -195,7 +195,7 @@ def _media_fields(block: Any) -> dict[str, Any] | None:
 class _RequestForm(RequestForm):
     wire = NAME
     paths: ClassVar = {"stop": "stop_sequences"}
-    without = ("seed",)
+    without = ("presence_penalty", "frequency_penalty", "seed")
     choices: ClassVar = {"auto": {"type": "auto"}, "none": {"type": "none"}, "required": {"type": "any"}}
     answer: ClassVar = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
     kind = "custom"

@@ -306,7 +306,7 @@ class _RequestForm(RequestForm):
         "top_p": "inferenceConfig.topP",
         "stop": "inferenceConfig.stopSequences",
     }
-    without = ("top_k", "seed")
+    without = ("top_k", "presence_penalty", "frequency_penalty", "seed")
     tools = "toolConfig.tools"
     choice = "toolConfig.toolChoice"
     choices: ClassVar = {"auto": {"auto": {}}, "required": {"any": {}}, "none": {"none": {}}}

@@ -284,6 +284,8 @@ class _RequestForm(RequestForm):
         "temperature": "generationConfig.temperature",
         "top_p": "generationConfig.topP",
         "top_k": "generationConfig.topK",
+        "presence_penalty": "generationConfig.presencePenalty",
+        "frequency_penalty": "generationConfig.frequencyPenalty",
         "seed": "generationConfig.seed",
         "stop": "generationConfig.stopSequences",
     }

@@ -23,7 +23,7 @@ _NO_CITATION: dict[str, Any] = {"annotations": []}
 class _RequestForm(RequestForm):
     wire = table.WIRE
     paths: ClassVar = {"max_tokens": "max_output_tokens"}
-    without = ("top_k", "seed", "stop")
+    without = ("top_k", "presence_penalty", "frequency_penalty", "seed", "stop")
     answer: ClassVar = {"text": {"format": {"type": "json_schema", "name": "answer", "schema": SCHEMA}}}
     head: ClassVar = {"type": "function"}
 
