@@ -192,6 +192,7 @@ def test_another_http_client_in_the_same_client_is_used():
         client._client = AsyncClient(headers={"x-second": "yes"})
         agent.run_sync("hi")
         assert [asked.headers.get("x-second") for asked in server.requests] == [None, "yes"]
+        assert client._client._transport._pool.connections == []
         assert server.connections == 2
 
 
@@ -210,6 +211,7 @@ def test_the_copy_of_a_client_that_is_gone_is_closed_while_the_loop_goes_on():
             for _ in range(3):
                 client = given_openai(server.url)
                 gone = ref(client)
+                assert client.chat.completions is not None  # parts that lead back to it
                 assert await text_of(OpenAIChatModel("m", client=client)) == SAID
                 await client.close()
                 del client
