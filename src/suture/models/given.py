@@ -117,7 +117,7 @@ class _Copy:
 
     def __init__(self, node: Any) -> None:
         self._ends: list[Callable[[], Awaitable[object]]] = []
-        self._seen: dict[str, Any] = dict(_state_of(node))
+        self._seen: dict[str, Any] = _settings_of(node)
         self.node: Any = self._renew(node, {})
         self.original: ref[Any] | None = None
 
@@ -125,14 +125,14 @@ class _Copy:
         """Take over what was set on the original since then, such as a new key; return whether that was possible."""
         if self.original is None or self.original() is not node:
             return False
-        state = _state_of(node)
+        state = _settings_of(node)
         changed = {name: value for name, value in state.items() if self._seen.get(name, _NEW) is not value}
         self._seen.update(changed)
         if self.node is node or not changed:
             return True
         if changed.keys() & (_WAYS | {"_mounts"}):
             return False
-        _state_of(self.node).update({name: value for name, value in changed.items() if not _leads_back(value, node)})
+        _state_of(self.node).update(changed)
         return True
 
     async def close(self) -> None:
@@ -165,7 +165,7 @@ class _Copy:
         if not own:
             return node
         made: Any = object.__new__(cast("type[Any]", type(node)))
-        _state_of(made).update({name: value for name, value in state.items() if not _leads_back(value, node)}, **own)
+        _state_of(made).update(_settings_of(node), **own)
         known[id(node)] = made
         if hasattr(made, "aclose") and own.keys() & {"_connections", "client"}:
             self._ends.append(made.aclose)
@@ -195,9 +195,9 @@ def _state_of(thing: Any) -> dict[str, Any]:
     return getattr(thing, "__dict__", {})
 
 
-def _leads_back(value: Any, node: Any) -> bool:
-    """Return whether `value` is a part that an SDK's client made of itself, such as `client.chat`."""
-    return _state_of(value).get("_client") is node
+def _settings_of(node: Any) -> dict[str, Any]:
+    """Return the attributes of `node` but for parts that an SDK's client made of itself, such as `client.chat`."""
+    return {name: value for name, value in _state_of(node).items() if _state_of(value).get("_client") is not node}
 
 
 def _is_own_session(transport: Any, session: Any) -> bool:
