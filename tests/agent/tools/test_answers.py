@@ -199,6 +199,7 @@ def test_braces_in_texts_are_no_objects():
         '{"kind": "a", "inner": {"name": "rope"}, "oh',
         '{"kind": "a", "inner": {"name": "rope"}, "text": "and {\\"name\\": 3}',
         '[{"name": "rope"}, {"na',
+        '{"kind": "a", "text": "and {} or []',
         '{\n"inner":\n{"name": "rope"}\n,',
     ],
 )
