@@ -137,18 +137,30 @@ def _written(value: Any, schema: Json) -> str | None:
     return None
 
 
+def _form(body: Json) -> Json | None:
+    """Return the schema that the answer itself must have, on Chat Completions or Messages."""
+    chat = (body.get("response_format") or {}).get("json_schema") or {}
+    messages = (body.get("output_config") or {}).get("format") or body.get("output_format") or {}
+    return chat.get("schema") or messages.get("schema")
+
+
+def _tools(body: Json) -> list[tuple[str, Json]]:
+    tools = [tool.get("function", tool) for tool in body.get("tools") or ()]
+    return [(tool["name"], tool.get("parameters") or tool["input_schema"]) for tool in tools]
+
+
 def answering(*values: Any) -> Answer:
     """Answer with these values in turn, by the schema of the request: as text, or as a call of the tool for it."""
 
     def answer(body: Json, number: int) -> Reply:
         value = values[min(number, len(values) - 1)]
-        form = (body.get("response_format") or {}).get("json_schema")
+        form = _form(body)
         if form:
-            return Reply(texts=[_written(value, form["schema"]) or json.dumps(value)])
-        for tool in body.get("tools") or ():
-            arguments = _written(value, tool["function"]["parameters"])
+            return Reply(texts=[_written(value, form) or json.dumps(value)])
+        for name, schema in _tools(body):
+            arguments = _written(value, schema)
             if arguments:
-                return Reply(calls=[Call(tool["function"]["name"], arguments, f"call_{number}")])
+                return Reply(calls=[Call(name, arguments, f"call_{number}")])
         if value is None:
             return Reply()
         return Reply(texts=[value if isinstance(value, str) else json.dumps(value)])
@@ -167,8 +179,8 @@ def _is(value: Any, *, after: int = 1) -> Any:
     return judge
 
 
-def _output(what: str, wanted: Any, written: Any, value: Any) -> Case:
-    given = {"wanted": wanted}
+def _output(what: str, wanted: Any, written: Any, value: Any, **more: Any) -> Case:
+    given = {"wanted": wanted, **more}
     return Case(what=what, program="structured", given=given, answer=answering(written), judge=_is(value))
 
 
@@ -196,9 +208,8 @@ def _in_text(what: str, text: str) -> Case:
 
 def _is_object(facts: Facts) -> str:
     body = facts.requests[0].body
-    form = (body.get("response_format") or {}).get("json_schema")
-    tools = [tool["function"]["parameters"] for tool in body.get("tools") or ()]
-    for schema in [form["schema"]] if form else tools:
+    form = _form(body)
+    for schema in [form] if form else [schema for _, schema in _tools(body)]:
         if _resolved(schema, schema).get("type") != "object":
             return f"the schema's root is {schema.get('type', 'a union')}"
     return _is([1, 2])(facts)
@@ -233,6 +244,9 @@ CASES = (
     _output("a generic model: `Page[Item]`", Page[Item], {"items": [_A]}, Page[Item](items=[_ITEM])),
     _output("a model with an alias", Named, {"from": "a"}, Named(**{"from": "a"})),
     _output("a `RootModel`", Items, [_A], Items([_ITEM])),
+    _output("`Item`, from Anthropic", Item, _A, _ITEM, anthropic=True),
+    _output("`list[Item]`, from Anthropic", list[Item], [_A], [_ITEM], anthropic=True),
+    _output("`bool`, from Anthropic", bool, True, True, anthropic=True),
     Case(
         what="the schema of `list[int]` is an object, as providers want it",
         program="structured",
@@ -242,8 +256,8 @@ CASES = (
     ),
     _output('`"5"` for an `int` in a dataclass', Cat, {"lives": "9"}, Cat(9)),
     _second("`Annotated[int, Field(gt=3)]` holds", Large, 1, 5, 5),
-    _second("the same in a `TypedDict`", Sized, {"size": 1}, {"size": 5}, {"size": 5}),
-    _second("the same in a dataclass of pydantic", Weighed, {"weight": 1}, {"weight": 5}, Weighed(weight=5)),
+    _second("`Field(gt=3)` in a `TypedDict` holds", Sized, {"size": 1}, {"size": 5}, {"size": 5}),
+    _second("`Field(gt=3)` in a dataclass of pydantic holds", Weighed, {"weight": 1}, {"weight": 5}, Weighed(weight=5)),
     _in_text("JSON in a fence", f"```json\n{_JSON}\n```"),
     _in_text("JSON after a sentence", f"Here it is: {_JSON}"),
     _in_text("a sentence, JSON in a fence, a sentence", f"Sure!\n```json\n{_JSON}\n```\nAnything else?"),

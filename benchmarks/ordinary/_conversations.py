@@ -86,6 +86,10 @@ _CALLED = [
 ]
 
 
+def _trimmed(facts: Facts) -> str:
+    return "the first message is still sent" if _ANN in facts.requests[-1].words else _arrived(_NAME)(facts)
+
+
 def _called(facts: Facts) -> str:
     roles = [message["role"] for message in facts.requests[0].messages if message["role"] != "system"]
     return "" if roles == ["user", "assistant", "tool", "assistant", "user"] else f"sent {roles}"
@@ -116,7 +120,7 @@ CASES = (
     _talk("go on with the history and a text", "go_on", first=_ANN, second=_NAME),
     _talk("dicts with `role` and `content` as the input", "given", messages=_TALK),
     _talk(
-        "the same, with a `system` message in front",
+        "dicts with a `system` message in front",
         "given",
         _arrived("Be brief.", _ANN, _NAME),
         messages=[{"role": "system", "content": "Be brief."}, *_TALK],
@@ -174,6 +178,8 @@ CASES = (
         answer=say("ok"),
         judge=lambda facts: "" if facts.requests[0].body["model"] == "gpt-4.1" else "asks the first one",
     ),
+    _talk("a deep copy of the messages, and go on", "copied", first=_ANN, second=_NAME),
+    _talk("the last message alone as the history", "trimmed", _trimmed, first=_ANN, second=_NAME),
     _talk("messages saved as JSON, and read again", "saved", first=_ANN, second=_NAME),
     Case(
         what="plain code: a client of your own, four runs",

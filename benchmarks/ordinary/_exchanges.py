@@ -109,6 +109,12 @@ CASES = (
         judge=answer("ok"),
     ),
     Case(
+        what="a run without streaming asks for no stream",
+        program="whole",
+        answer=say("ok"),
+        judge=lambda facts: "asks for a stream" if facts.requests[0].body.get("stream") else answer("ok")(facts),
+    ),
+    Case(
         what="`extra_headers` and `extra_body`",
         program="extras",
         given={"headers": {"X-Title": "app"}, "body": {"top_k": 5}},

@@ -32,7 +32,7 @@ def main(name: str, only: str = "") -> int:
     framework = import_module(name)
     for title, cases in CHAPTERS:
         for case in cases:
-            if only in case.what:
+            if only in f"{title}: {case.what}":
                 found = _in_a_child(framework, case) if _has(framework, case) else (ABSENT, "")
                 print(json.dumps([title, case.what, *found]), flush=True)
     return 0

@@ -123,7 +123,7 @@ def _pay(euros: int):  # noqa: ANN202
 CASES = (
     _result("an object of a class of your own", lambda: Receipt(7), "Receipt(7)"),
     Case(
-        what="the same, from a model that tries again after a failure",
+        what="such an object, and a model that tries again after a failure",
         program="use",
         given={"function": _pay},
         answer=call_then_text('{"euros": 100}', name="_pay", until=lambda text: not _COMPLAINT.search(text)),

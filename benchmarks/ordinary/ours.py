@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from inspect import signature
 from typing import Any
 
 import openai
 
-from suture import ChatModelAgent, ChatModelAgentMiddleware, Message, tool
+from suture import ChatModelAgent, ChatModelAgentMiddleware, Message, replace, tool
 from suture.messages import ImagePart, from_json, to_json
 from suture.models import AnthropicModel, OpenAIChatModel
 from suture.stores import MemoryStore, SQLiteStore
@@ -72,8 +73,8 @@ def draw(act: Callable[[], None], png: str, *, words: str = "") -> str:
     return _agent(model=MODEL, tools=[draw]).run_sync("go").output
 
 
-def structured(wanted: Any) -> Any:
-    return _agent(model=MODEL, output_type=wanted).run_sync("go").output
+def structured(wanted: Any, *, anthropic: bool = False) -> Any:
+    return _agent(model="anthropic:claude-sonnet-4-5" if anthropic else MODEL, output_type=wanted).run_sync("go").output
 
 
 structured_as_text = structured
@@ -191,10 +192,24 @@ def anthropic_ask(text: str) -> str:
 
 
 def another_model(name: str) -> str:
-    return _agent(model=MODEL).run_sync("go", model=f"openai:{name}").output
+    return replace(_agent(model=MODEL), model=f"openai:{name}").run_sync("go").output
 
 
 def saved(first: str, second: str) -> str:
     agent = _agent(model=MODEL)
     stored = to_json(agent.run_sync(first).messages)
     return agent.run_sync(second, history=from_json(stored)).output
+
+
+def whole() -> str:
+    return _agent(model=MODEL).run_sync("go", streaming=False).output
+
+
+def copied(first: str, second: str) -> str:
+    agent = _agent(model=MODEL)
+    return agent.run_sync(second, history=deepcopy(agent.run_sync(first).messages)).output
+
+
+def trimmed(first: str, second: str) -> str:
+    agent = _agent(model=MODEL)
+    return agent.run_sync(second, history=agent.run_sync(first).messages[-1:]).output

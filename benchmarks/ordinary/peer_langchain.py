@@ -4,7 +4,8 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Sequence
-from inspect import signature
+from copy import deepcopy
+from inspect import iscoroutinefunction, signature
 from types import UnionType
 from typing import Any, Union, get_origin
 
@@ -12,7 +13,7 @@ os.environ["LANGSMITH_TRACING"] = "false"
 
 import openai
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware, dynamic_prompt
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, messages_from_dict, messages_to_dict
@@ -74,7 +75,10 @@ def picture(text: str, png: str) -> str:
 
 
 def use(function: Callable[..., Any]) -> str:
-    return _ask(_agent(tools=[function]))
+    agent = _agent(tools=[function])
+    if iscoroutinefunction(function):
+        return _text(asyncio.run(agent.ainvoke({"messages": [("user", "go")]})))
+    return _ask(agent)
 
 
 def draw(act: Callable[[], None], png: str, *, words: str = "") -> str:
@@ -88,10 +92,11 @@ def draw(act: Callable[[], None], png: str, *, words: str = "") -> str:
     return _ask(_agent(tools=[draw]))
 
 
-def structured(wanted: Any) -> Any:
+def structured(wanted: Any, *, anthropic: bool = False) -> Any:
     if get_origin(wanted) in (Union, UnionType):
         wanted = ToolStrategy(wanted)
-    return _agent(response_format=wanted).invoke({"messages": [("user", "go")]})["structured_response"]
+    model = ChatAnthropic(model="claude-sonnet-4-5") if anthropic else None
+    return _agent(model, response_format=wanted).invoke({"messages": [("user", "go")]})["structured_response"]
 
 
 def structured_as_text(wanted: Any) -> Any:
@@ -204,3 +209,23 @@ def saved(first: str, second: str) -> str:
     messages = agent.invoke({"messages": [("user", first)]})["messages"]
     stored = json.dumps(messages_to_dict(messages))
     return _text(agent.invoke({"messages": [*messages_from_dict(json.loads(stored)), ("user", second)]}))
+
+
+def whole() -> str:
+    return ask("go")
+
+
+def copied(first: str, second: str) -> str:
+    agent = _agent()
+    messages = deepcopy(agent.invoke({"messages": [("user", first)]})["messages"])
+    return _text(agent.invoke({"messages": [*messages, ("user", second)]}))
+
+
+def trimmed(first: str, second: str) -> str:
+    agent = _agent()
+    messages = agent.invoke({"messages": [("user", first)]})["messages"][-1:]
+    return _text(agent.invoke({"messages": [*messages, ("user", second)]}))
+
+
+def instructions(function: Callable[..., str]) -> str:
+    return _ask(_agent(middleware=[dynamic_prompt(lambda _request: function())]))

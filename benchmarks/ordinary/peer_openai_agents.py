@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from inspect import signature
 from typing import Any
 
@@ -202,3 +203,19 @@ def saved(first: str, second: str) -> str:
     agent = _agent()
     stored = json.dumps(Runner.run_sync(agent, first).to_input_list())
     return _ask(agent, [*json.loads(stored), {"role": "user", "content": second}])
+
+
+def whole() -> str:
+    return ask("go")
+
+
+def copied(first: str, second: str) -> str:
+    agent = _agent()
+    messages = deepcopy(Runner.run_sync(agent, first).to_input_list())
+    return _ask(agent, [*messages, {"role": "user", "content": second}])
+
+
+def trimmed(first: str, second: str) -> str:
+    agent = _agent()
+    messages = Runner.run_sync(agent, first).to_input_list()[-1:]
+    return _ask(agent, [*messages, {"role": "user", "content": second}])

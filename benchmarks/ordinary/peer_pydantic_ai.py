@@ -3,6 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import openai
@@ -77,8 +78,10 @@ def draw(act: Callable[[], None], png: str, *, words: str = "") -> str:
     return Agent(_model(), tools=[draw]).run_sync("go").output
 
 
-def structured(wanted: Any) -> Any:
-    return Agent(_model(), output_type=wanted).run_sync("go").output
+def structured(wanted: Any, *, anthropic: bool = False) -> Any:
+    return (
+        Agent(AnthropicModel("claude-sonnet-4-5") if anthropic else _model(), output_type=wanted).run_sync("go").output
+    )
 
 
 def structured_as_text(wanted: Any) -> Any:
@@ -181,3 +184,17 @@ def saved(first: str, second: str) -> str:
     agent = Agent(_model())
     stored = agent.run_sync(first).all_messages_json()
     return agent.run_sync(second, message_history=ModelMessagesTypeAdapter.validate_json(stored)).output
+
+
+def whole() -> str:
+    return ask("go")
+
+
+def copied(first: str, second: str) -> str:
+    agent = Agent(_model())
+    return agent.run_sync(second, message_history=deepcopy(agent.run_sync(first).all_messages())).output
+
+
+def trimmed(first: str, second: str) -> str:
+    agent = Agent(_model())
+    return agent.run_sync(second, message_history=agent.run_sync(first).all_messages()[-1:]).output

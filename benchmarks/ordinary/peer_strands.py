@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,8 @@ def draw(act: Callable[[], None], png: str, *, words: str = "") -> str:
     return _text(_agent(tools=[draw])("go"))
 
 
-def structured(wanted: Any) -> Any:
-    return _agent(structured_output_model=wanted)("go").structured_output
+def structured(wanted: Any, *, anthropic: bool = False) -> Any:
+    return _agent(_claude() if anthropic else None, structured_output_model=wanted)("go").structured_output
 
 
 def own_client(times: int, *, loops: bool = False) -> list[str]:
@@ -177,3 +178,19 @@ def saved(first: str, second: str) -> str:
     agent(first)
     stored = json.dumps(agent.messages)
     return _text(_agent(messages=json.loads(stored))(second))
+
+
+def whole() -> str:
+    return _text(_agent(OpenAIModel(model_id="gpt-4o", stream=False))("go"))
+
+
+def copied(first: str, second: str) -> str:
+    agent = _agent()
+    agent(first)
+    return _text(_agent(messages=deepcopy(agent.messages))(second))
+
+
+def trimmed(first: str, second: str) -> str:
+    agent = _agent()
+    agent(first)
+    return _text(_agent(messages=agent.messages[-1:])(second))

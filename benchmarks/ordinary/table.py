@@ -98,6 +98,8 @@ def table(rows: Rows, releases: dict[str, str]) -> Iterator[str]:
     for kind in (WORKS, REFUSED, FAILS, ABSENT):
         counts = [sum(cells.get(name, (ABSENT,))[0] == kind for cells in rows.values()) for name in names]
         yield f"| {_NAMES[kind]} | {' | '.join(map(str, counts))} |"
+    if names[0] == "ours" and len(names) > 1:
+        yield from _missing(rows, names)
     yield from ("", "## Releases", "")
     yield from (f"- {FRAMEWORKS[name][1]} {releases[name]}" for name in names)
 
@@ -120,6 +122,30 @@ back, and how often a tool ran; a program may not touch another. `make ordinary`
 | – | the framework has no such form, or none was tried |
 """
 _NAMES = {WORKS: "works", REFUSED: "refused", FAILS: "fails", ABSENT: "no such form"}
+
+
+def _missing(rows: Rows, names: Sequence[str]) -> Iterator[str]:
+    """Yield what works in another framework and not in the first one, with the reason where there is one."""
+    yield from ("", f"## Where another works, and {FRAMEWORKS[names[0]][0]} does not", "")
+    lacking = {
+        what: [FRAMEWORKS[name][0] for name in names[1:] if cells.get(name, (ABSENT,))[0] == WORKS]
+        for (_, what), cells in rows.items()
+        if cells[names[0]][0] != WORKS
+    }
+    found = [(what, others) for what, others in lacking.items() if others]
+    for what, others in found:
+        yield f"- {_escaped(what)}: {', '.join(others)}. {_REASONS.get(what, '')}".rstrip()
+    if not found:
+        yield "Nowhere."
+
+
+_REASONS = {
+    "an argument too many": "The model is told which: a misspelt one that has a default would be dropped in silence.",
+    "a type checker infers the parameters of a hook": "They are passed by position; annotate them as the page on middlewares does.",
+    "an address in the code, the key in the environment": "A key goes only to the address that it belongs to; the error says that it was not sent.",
+    "a sync client of the SDK": "The agent is asynchronous inside; the asynchronous client works in plain code too.",
+}
+"""Why it is so on purpose."""
 
 
 def _cell(cell: Cell | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "ordinary"
-MODULES = ("_case", "_server", "_arguments", "_results", "_answers", "_conversations", "_exchanges", "_chapters")
+MODULES = [file.stem for file in FOLDER.glob("_*.py")]
 
 
 @pytest.fixture(autouse=True)
