@@ -41,7 +41,7 @@ def plain() -> None:
 def typed_dicts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     fixed = repair(history, wire="openai-chat", profile="openai-chat", tail="keep", orphans="drop", language="zh")
     assert_type(fixed, Repaired[dict[str, Any]])
-    assert_type(fixed.messages, Sequence[dict[str, Any]])
+    assert_type(fixed.messages, list[dict[str, Any]])
     assert_type(fixed.pending, tuple[Pending, ...])
     return list(fixed.messages)
 
@@ -65,7 +65,7 @@ def native() -> None:
     assert fixed.messages[3].content == "search was skipped: call_2"
     told = repair(history, generator=explain, causes={(1, 1): "rejected"})
     assert told.messages[3].content == "search was rejected (call_2)"
-    assert_type(repair(History(history)).messages, Sequence[Message])
+    assert_type(repair(History(history)).messages, list[Message])
     blocks = [AgenticMessage.assistant([FunctionToolCall("call_1", "search")])]
     assert_type(repair(blocks).messages[0].role, AgenticRole)
 

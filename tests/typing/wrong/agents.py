@@ -22,7 +22,7 @@ ChatModelAgent(model=model, format_tool_error=len)  # wrong: it gives a number
 
 agent = ChatModelAgent(model=model)
 agent.name = "another"  # wrong: an agent does not change
-agent.run_sync()  # wrong: no input
+agent.run_sync(input="hi")  # wrong: the input has no name
 agent.stream("hi", "there")  # wrong: one input
 agent.stream("hi", history=7)  # wrong: a number is no history
 agent.run_sync("hi", answers={})  # wrong: nothing was asked yet
