@@ -304,21 +304,15 @@ def test_plain_text_that_several_wires_fit_is_taken_for_chat():
     ]
 
 
-def test_where_several_wires_would_read_something_else_they_are_named(monkeypatch: pytest.MonkeyPatch):
-    import suture.kernel.input as room
+def test_where_several_wires_would_read_something_else_they_are_named():
+    advice = r"openai-chat, anthropic.*convert them: suture\.codecs\.convert\(messages, 'openai-chat', 'message'\)"
+    with pytest.raises(AmbiguousWireError, match=advice):
+        sent([{"role": "assistant", "content": [{"type": "text"}]}, ("user", "hi")])
 
-    read = room._words_of
-    calls: list[int] = []
 
-    def differ(message: Any) -> Any:
-        calls.append(len(calls))
-        return (read(message), len(calls))
-
-    monkeypatch.setattr(room, "_words_of", differ)
-    with pytest.raises(
-        AmbiguousWireError, match=r"convert them: suture\.codecs\.convert\(messages, 'openai-chat', 'message'\)"
-    ):
-        sent([{"role": "user", "content": "hi"}])
+def test_a_thought_in_chats_own_field_tells_that_the_messages_are_chats():
+    given = [("user", "hi"), {"role": "assistant", "content": "hello", "reasoning_content": "Hm."}, ("user", "well")]
+    assert sent(given)[1] == Message("assistant", "hello", reasoning_content="Hm.")
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -182,12 +182,13 @@ class OpenAIChatWire(ItemWire, ChatWire):
         content = get(message, "content")
         if content is None:
             return role == "assistant" or None
+        thinks = get(message, "reasoning_content") is not None  # no other wire has this field
         if isinstance(content, str):
-            return None if is_map(message) else True
+            return True if thinks or not is_map(message) else None
         kinds = {word(part, "type") for part in content} if is_list(content) else {None}
         if not kinds <= _OWN_PARTS:
             return False
-        return True if kinds - {"text"} else None
+        return True if thinks or kinds - {"text"} else None
 
     def view(self, message: Any, index: int | None = None) -> values.View:
         if index is None and message.__class__ is dict and message.get("role") == "tool":  # most often it is this
