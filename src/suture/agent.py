@@ -28,6 +28,7 @@ from suture.kernel.lifecycle import Begin
 from suture.kernel.loop import Standing, advance, drive
 from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack, replaceable
 from suture.kernel.requests import Model
+from suture.kernel.retries import HICCUPS
 from suture.kernel.ring import compile_rings
 from suture.kernel.run import Go, Run, Work, run_nested
 from suture.kernel.run_state import Out, RunResult
@@ -121,7 +122,8 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         budget: how many tokens, how much money and how many tool calls a run may use.
         return_directly: names of tools whose result ends the run.
         sequential: whether the calls of a turn run one after another.
-        model_retry_config: when a model turn is tried again.
+        model_retry_config: when a model turn is tried again; by default twice, if the model's error may pass.
+            `None` turns it off.
         failover: other models for when one fails.
         tool_errors: whether a tool's exception is reported to the model, or ends the run.
         format_tool_error: makes the text that reports a tool's exception to the model.
@@ -151,7 +153,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
     budget: Budget | None = None
     return_directly: Sequence[str] | AbstractSet[str] = ()
     sequential: bool = False
-    model_retry_config: ModelRetryConfig | None = None
+    model_retry_config: ModelRetryConfig | None = HICCUPS
     failover: ModelFailoverConfig | None = None
     tool_errors: Literal["result", "raise"] = "result"
     format_tool_error: Callable[[Exception], str] | None = None

@@ -187,7 +187,13 @@ class ResumeError(SutureError, ValueError):
 
 
 class RunError(SutureError):
-    """A run could not go on."""
+    """A run could not go on. `attempts` counts how often the model was asked."""
+
+    attempts: int = 1
+
+    def __str__(self) -> str:
+        said = super().__str__()
+        return f"{said}; {self.attempts} attempts failed" if self.attempts > 1 else said
 
 
 class MaxIterationsExceeded(RunError):
@@ -209,6 +215,8 @@ class RetryExhausted(RunError):
         self.attempts = attempts
         self.reject_reason = reject_reason
         super().__init__(reason)
+
+    __str__ = Exception.__str__  # the reason counts the attempts
 
 
 class StreamCutError(RunError):

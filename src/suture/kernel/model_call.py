@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from math import isfinite
 from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from suture._aio import close, settle
+from suture._aio import LOG, close, settle
 from suture.errors import (
     ComponentCancelledError,
     ConfigError,
@@ -17,6 +16,7 @@ from suture.errors import (
     HistoryError,
     InputError,
     RetryExhausted,
+    RunError,
     StreamCutError,
 )
 from suture.events import MessageDelta, MessageFinished, ModelStarted, RetryScheduled
@@ -24,16 +24,13 @@ from suture.kernel.config import Callbacks, Component, FailoverContext, RetryCon
 from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
+from suture.kernel.retries import HICCUPS, can_help, wait_after
 from suture.kernel.run_state import add_usage, subtract_usage
 from suture.kernel.state import LIMIT, Execution, describe_error, get_frame, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
 
-_LONGEST_WAIT = 3600.0
-"""If a provider demands a longer wait than this many seconds, the turn is not tried again."""
 _CUT = "the model's stream ended before its message was complete; stream() must yield that message last"
-_HOPELESS = (ConfigError, HistoryError, InputError)
-"""Errors that would come again, because the request does not change by itself."""
 
 
 async def ask(model: Model[Any], request: ModelRequest[Any]) -> Any:
@@ -262,12 +259,14 @@ class Turn(msgspec.Struct, eq=False):
         run, config = self.run, self.run.spec.retry
         if config is None:
             return await self.attempt(model)
-        number = 0
+        judge, number = config.should_retry, 0
         while True:
             number += 1
             reply, error = None, None
             try:
                 reply = await self.attempt(model)
+                if judge is None:
+                    return reply
             except Exception as failure:  # noqa: BLE001 - it is judged below
                 error = failure
                 run.check_stop()
@@ -275,24 +274,24 @@ class Turn(msgspec.Struct, eq=False):
             about = RetryContext(
                 attempt=number, messages=self.messages, options=self.options, output=output, error=error
             )
-            judge = config.should_retry
-            judged = await settle(judge(about)) if judge else error is not None and _can_help(error)
+            judged = await settle(judge(about)) if judge else error is not None and can_help(config, error)
             if judged is None or isinstance(judged, bool):
                 judged = RetryDecision(retry=bool(judged))
             decision: RetryDecision[Any] = judged
-            if not decision.retry and decision.rewrite_error is None:
+            is_last = number > config.max_retries
+            if (not decision.retry and decision.rewrite_error is None) or (is_last and config == HICCUPS):
                 if error is not None:
-                    raise error
+                    raise _counted(error, number)
                 return reply
             if reply is not None and self.usage is not None:
                 run.spend(self.usage)
-            if not decision.retry or number > config.max_retries:
+            if not decision.retry or is_last:
                 if reply is not None:  # the reader discards the last rejected message, too
                     self._send_retry(None, reason=decision.reject_reason)
                 raise self._failure(number, error, decision) from error
             self._change_question(decision)
-            wait = (config.backoff or default_backoff)(number) if decision.backoff is None else decision.backoff
-            delay = wait if decision.backoff is not None else max(wait, _seconds(getattr(error, "retry_after", None)))
+            delay = wait_after(config, number, error) if decision.backoff is None else decision.backoff
+            LOG.info("%s", _describe_retry(model, number, error, decision.reject_reason, delay))
             self._send_retry(error, reason=decision.reject_reason, delay=delay)
             if delay > 0:
                 await asyncio.sleep(delay)
@@ -440,32 +439,16 @@ class Turn(msgspec.Struct, eq=False):
             run.spend(rest)
 
 
-# --- errors and waits -----------------------------------------------------------------------------
+def _counted(error: Exception, attempts: int) -> Exception:
+    """Return the error of the last attempt, which says how many there were."""
+    if attempts > 1:
+        if isinstance(error, RunError):
+            error.attempts = attempts
+        else:
+            error.add_note(f"{attempts} attempts failed")
+    return error
 
 
-def _can_help(error: Exception) -> bool:
-    """Return whether trying again can help against `error`."""
-    if isinstance(error, _HOPELESS) or not getattr(error, "retryable", True):
-        return False
-    return _seconds(getattr(error, "retry_after", None)) <= _LONGEST_WAIT
-
-
-def _seconds(asked: Any) -> float:
-    """Return how many seconds an error asks to wait; 0 if that is not a sensible number."""
-    try:
-        seconds = 0.0 if isinstance(asked, bool) or asked is None else float(asked)
-    except (TypeError, ValueError):
-        return 0.0
-    return seconds if isfinite(seconds) else 0.0
-
-
-def default_backoff(attempt: int) -> float:
-    """Return how long to wait after attempt number `attempt`: 0.1 s, doubled each time, plus up to half at random.
-
-    >>> 0.1 <= default_backoff(1) <= 0.15, 10 <= default_backoff(9) <= 15
-    (True, True)
-    """
-    from random import random  # noqa: PLC0415 - only who waits pays for it
-
-    wait = 0.1 * 2 ** (attempt - 1) if attempt <= 7 else 10.0
-    return wait + random() * wait / 2  # noqa: S311 - spreads load, keeps no secret
+def _describe_retry(model: Model[Any], number: int, error: Exception | None, reason: Any, delay: float) -> str:
+    why = describe_error(error) if error is not None else f"its reply was rejected ({reason})"
+    return f"{name_of(model)}: attempt {number} failed: {why}; the next in {delay:.1f} s"

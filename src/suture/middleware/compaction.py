@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from suture import kernel
 from suture._aio import LOG, settle
-from suture.errors import ConfigError, ContextLengthError, ContextOverflowError, ModelError, OffloadError
+from suture.errors import ConfigError, ContextLengthError, ContextOverflowError, OffloadError, SutureError
 from suture.events import Custom
 from suture.kernel.model_call import ask
+from suture.kernel.retries import HICCUPS, can_help, wait_after
 from suture.messages import History
 from suture.middleware.reading_tools import reading_tools
 from suture.middleware.record import InRun, Outside, Record, save_all
@@ -262,17 +263,18 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     async def _ask(self, run: RunContext[Any], model: Any, prompt: str) -> str:
         """Ask the summariser; log and raise its errors."""
         try:
-            for again in (True, False):
+            for attempt in range(1, HICCUPS.max_retries + 1):
                 try:
                     return await self._in_time(self._answer(run, model, prompt))
-                except ModelError as error:
-                    if not (again and error.retryable):
+                except SutureError as error:
+                    if not can_help(HICCUPS, error):
                         raise
+                    await asyncio.sleep(wait_after(HICCUPS, attempt, error))
+            return await self._in_time(self._answer(run, model, prompt))
         except Exception as error:
             LOG.warning("the summariser failed: %s: %s", type(error).__name__, error)
             run.send(Custom("suture.summarizer_failed", {"error": type(error).__name__}))
             raise
-        raise AssertionError("the last attempt raises")
 
     async def _answer(self, run: RunContext[Any], model: Any, prompt: str) -> str:
         if not hasattr(model, "stream"):

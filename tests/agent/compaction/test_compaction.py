@@ -288,7 +288,7 @@ def test_a_turn_that_failed_is_taken_again_without_another_summary():
         return next(failures, None) or script(messages) if prompts else script(messages)
 
     model: ScriptedModel[Message] = ScriptedModel(reply)
-    agent = agent_of(Compaction(LIMIT, 700, summarize), model, checkpoint_store=MemoryStore())
+    agent = agent_of(Compaction(LIMIT, 700, summarize), model, checkpoint_store=MemoryStore(), model_retry_config=None)
 
     async def scene() -> Any:
         with pytest.raises(ModelServerError):

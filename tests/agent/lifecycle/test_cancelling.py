@@ -195,7 +195,7 @@ class GivesUp:
 
 def test_a_model_whose_own_work_was_cancelled_has_failed():
     with pytest.raises(ComponentCancelledError, match="nobody cancelled the run") as raised:
-        ChatModelAgent(model=GivesUp(1)).run_sync("go")
+        ChatModelAgent(model=GivesUp(1), model_retry_config=None).run_sync("go")
     assert isinstance(raised.value.__cause__, asyncio.CancelledError)
 
 

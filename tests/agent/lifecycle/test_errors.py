@@ -397,7 +397,9 @@ def test_a_wrapper_of_the_model_sees_a_cut_stream_as_the_error_that_it_is():
     told: list[Any] = []
     callbacks = Callbacks(on_end=lambda *of: told.append(of), on_error=lambda *of: told.append(of[1]))
     with pytest.raises(suture.StreamCutError) as caught:
-        asyncio.run(_awaited(ChatModelAgent(model=Cut(), middlewares=[Reads()], callbacks=callbacks)))
+        asyncio.run(
+            _awaited(ChatModelAgent(model=Cut(), middlewares=[Reads()], callbacks=callbacks, model_retry_config=None))
+        )
     assert caught.value.result.messages[-1].content == "half a "
     assert told == [caught.value, caught.value]  # of the model, and of the agent
 

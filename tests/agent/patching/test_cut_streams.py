@@ -124,7 +124,7 @@ class Ends:
 def test_a_stream_that_just_ends_is_a_cut_one(wire: str):
     async def use(pieces: int) -> None:
         inner = ScriptedModel([one(wire, TWO), "ok"], wire, profile=PROFILE, chunk_size=5)
-        agent = ChatModelAgent(model=Ends(inner, pieces), tools=[tides, moon])
+        agent = ChatModelAgent(model=Ends(inner, pieces), tools=[tides, moon], model_retry_config=None)
         run = agent.stream("When is high tide?")
         with pytest.raises(StreamCutError):
             await run.result()
