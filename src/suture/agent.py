@@ -402,7 +402,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         >>> from suture.testing import ScriptedModel
         >>> print(ChatModelAgent(name="greeter", model=ScriptedModel([]), repair=False).describe())
         greeter: ScriptedModel (wire message, profile pairing)
-          model turn: event sender > fit > callbacks > ScriptedModel
+          model turn: retry > event sender > fit > callbacks > ScriptedModel
           tool call:  event sender > callbacks > tool
           tools:      none
         """

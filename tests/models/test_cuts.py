@@ -103,7 +103,9 @@ class Conversation:
 
     def connect(self, server: Loopback) -> None:
         self.server = server
-        self.agent = ChatModelAgent(model=make_model(self.wire, server.url, wire=self.native), tools=[tides])
+        self.agent = ChatModelAgent(
+            model=make_model(self.wire, server.url, wire=self.native), tools=[tides], model_retry_config=None
+        )
 
     def answer(self, _asked: Asked) -> Answer:
         said, self.next = self.next, streamed(self.wire, text_reply())

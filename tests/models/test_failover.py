@@ -40,6 +40,7 @@ def test_another_provider_takes_over_in_the_middle_of_a_conversation(first: str,
             agent = ChatModelAgent(
                 model=make_model(first, one.url),
                 tools=[tides],
+                model_retry_config=None,
                 failover=ModelFailoverConfig(models=[make_model(second, other.url)]),
             )
             return await agent.run("High tide in Dover and Hull?"), one, other

@@ -54,7 +54,7 @@ def test_a_refusal_of_the_provider_is_named_by_its_class():
     recorder = Recorder()
     with streaming_provider() as provider:
         model = OpenAIChatModel("gpt-5", base_url=provider.url, api_key="none")
-        agent = ChatModelAgent(name="harbour", model=model, middlewares=[recorder.telemetry])
+        agent = ChatModelAgent(name="harbour", model=model, middlewares=[recorder.telemetry], model_retry_config=None)
         with pytest.raises(ModelError) as caught:
             agent.run_sync("When?")
     assert recorder.attributes("chat gpt-5")["error.type"] == f"suture.errors.{type(caught.value).__name__}"
