@@ -8,7 +8,8 @@ from tests.examples.program import run_example
 def test_the_middleware_tells_of_every_step_in_its_order():
     shown = re.sub(r"\d+ ms", "… ms", run_example("writing_a_middleware.py"))
     head, _, rest = shown.partition("before_agent")
-    turn = "before_model_rewrite_state > event sender > Timing.wrap_model_call > fit > callbacks > ScriptedModel"
+    around = "retry > event sender > Timing.wrap_model_call > fit > callbacks > ScriptedModel"
+    turn = f"before_model_rewrite_state > {around}"
     assert f"model turn: PatchToolCalls.before_model_rewrite_state > Timing.{turn}" in head
     assert f"before_agent{rest}".splitlines() == [
         "before_agent: tools tides",
