@@ -149,7 +149,7 @@ def waits(error: Exception, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
-        slept.append(seconds)
+        slept.extend([seconds] if seconds else [])
 
     def reply(_: Any) -> Any:
         if len(model.requests) == 1:
@@ -221,6 +221,6 @@ def test_each_retry_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture):
 def test_a_retry_config_of_the_programs_own_is_kept_as_it_is():
     model: ScriptedModel[Any] = ScriptedModel(raises(ModelServerError("down")))
     config = ModelRetryConfig(max_retries=1, backoff=lambda _: 0)
-    with pytest.raises(suture.errors.RetryExhausted, match="^2 attempts failed, the last with: down$"):
+    with pytest.raises(suture.errors.RetryExhausted, match=r"^2 attempts failed, the last with: down$"):
         ChatModelAgent(model=model, model_retry_config=config).run_sync("hi")
     assert len(model.requests) == 2
