@@ -406,39 +406,9 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
           tool call:  event sender > callbacks > tool
           tools:      none
         """
-        spec = self.spec
-        stack, own = spec.stack, type(spec.model).__name__
-        policies = [word for word, on in (("failover", spec.failover), ("retry", spec.retry)) if on is not None]
-        turn = [
-            *(f"{hook.name}.{hook.method}" for hook in stack.before_model),
-            *policies,
-            *([] if stack.sends_model_events else ["event sender"]),
-            *(f"{hook.name}.{hook.method}" for hook in stack.around_model),
-            "fit",
-            "callbacks",
-            own,
-            *(f"{hook.name}.{hook.method}" for hook in stack.after_model),
-        ]
-        hooks = {(hook.at, hook.owner, hook.method): hook for ring in stack.around_tools.values() for hook in ring}
-        # Wrappers from `ToolsConfig` and older middlewares come first, then all others in list order.
-        outside = ("tool_call_middlewares", "AgentMiddleware")
-        around = sorted(
-            hooks.values(),
-            key=lambda hook: (not hook.owner.startswith(outside), hook.at, hook.method != "wrap_tool_call"),
-        )
-        rings = [f"{hook.name}.{hook.method}" for hook in around]
-        sends = [] if stack.sends_tool_events else ["event sender"]
-        names = [tool.name for tool in spec.tools]
-        for item in self.middlewares:
-            added: Any = getattr(item, "added_tools", None)
-            names += [tool.name for tool in added(names)] if added is not None else ()
-        profile = getattr(spec.model.profile, "name", spec.model.profile)
-        return (
-            f"{spec.name}: {own} (wire {spec.wire.name}, profile {profile})\n"
-            f"  model turn: {' > '.join(turn)}\n"
-            f"  tool call:  {' > '.join([*sends, *rings, 'callbacks', 'tool'])}\n"
-            f"  tools:      {', '.join(names) or 'none'}"
-        )
+        from suture.kernel.description import describe  # noqa: PLC0415 - only who asks pays for it
+
+        return describe(self.spec, self.middlewares)
 
     def _work(
         self,
