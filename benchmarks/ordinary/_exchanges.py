@@ -43,6 +43,10 @@ def _for_reasoning(facts: Facts) -> str:
     return "sends `temperature`, which the model refuses" if "temperature" in body else ""
 
 
+async def _rotating() -> str:
+    return "sk-of-today"
+
+
 def _key_used(facts: Facts) -> str:
     if facts.requests and facts.requests[0].headers.get("authorization") == _ENVIRONMENT_KEY:
         return ""
@@ -148,6 +152,15 @@ CASES = (
         given={"url": "{url}/v1"},
         answer=lambda _body, _number: Reply(status=401, error="Missing key."),
         judge=_key_used,
+    ),
+    Case(
+        what="a key that an `async` function gives",
+        program="key_of_a_function",
+        given={"key": _rotating},
+        answer=say("ok"),
+        judge=lambda facts: (
+            "" if facts.requests[0].headers.get("authorization") == "Bearer sk-of-today" else "not sent"
+        ),
     ),
     Case(
         what="a key of one letter leaves the provider's words alone",

@@ -213,3 +213,7 @@ def copied(first: str, second: str) -> str:
 def trimmed(first: str, second: str) -> str:
     agent = _agent(model=MODEL)
     return agent.run_sync(second, history=agent.run_sync(first).messages[-1:]).output
+
+
+def key_of_a_function(key: Callable[[], Any]) -> str:
+    return _agent(model=_chat(client=openai.AsyncOpenAI(api_key=key))).run_sync("go").output

@@ -229,3 +229,8 @@ def trimmed(first: str, second: str) -> str:
 
 def instructions(function: Callable[..., str]) -> str:
     return _ask(_agent(middleware=[dynamic_prompt(lambda _request: function())]))
+
+
+def key_of_a_function(key: Callable[[], Any]) -> str:
+    agent = _agent(ChatOpenAI(model="gpt-4o", api_key=key))
+    return _text(asyncio.run(agent.ainvoke({"messages": [("user", "go")]})))

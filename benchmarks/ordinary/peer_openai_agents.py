@@ -219,3 +219,7 @@ def trimmed(first: str, second: str) -> str:
     agent = _agent()
     messages = Runner.run_sync(agent, first).to_input_list()[-1:]
     return _ask(agent, [*messages, {"role": "user", "content": second}])
+
+
+def key_of_a_function(key: Callable[[], Any]) -> str:
+    return _ask(_agent(model=_model(api_key=key)))

@@ -198,3 +198,8 @@ def copied(first: str, second: str) -> str:
 def trimmed(first: str, second: str) -> str:
     agent = Agent(_model())
     return agent.run_sync(second, message_history=agent.run_sync(first).all_messages()[-1:]).output
+
+
+def key_of_a_function(key: Callable[[], Any]) -> str:
+    provider = OpenAIProvider(openai_client=openai.AsyncOpenAI(api_key=key))
+    return Agent(OpenAIChatModel("gpt-4o", provider=provider)).run_sync("go").output

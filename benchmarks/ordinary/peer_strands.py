@@ -194,3 +194,7 @@ def trimmed(first: str, second: str) -> str:
     agent = _agent()
     agent(first)
     return _text(_agent(messages=agent.messages[-1:])(second))
+
+
+def key_of_a_function(key: Callable[[], Any]) -> str:
+    return _text(_agent(OpenAIModel(client_args={"api_key": key}, model_id="gpt-4o"))("go"))
