@@ -58,6 +58,14 @@ class Unbound:
         raise RuntimeError("unbound")
 
 
+class Mirror:
+    def model_dump(self, mode: str) -> "Mirror":
+        return Mirror()
+
+    def __str__(self) -> str:
+        return "a mirror"
+
+
 class Port(enum.Enum):
     DOVER = "Dover"
     PAIR = (1, 2)
@@ -164,6 +172,8 @@ def rows() -> list[Any]:
         (itertools.count(), "count(0)"),
         ([10**5000], f'["{hex(10**5000)}"]'),
         ([Mute(), 1], '["a Mute that cannot be shown (RuntimeError)",1]'),
+        ({Mute(): 1, 10**5000: 2}, f'{{"a Mute that cannot be shown (RuntimeError)":1,"{hex(10**5000)}":2}}'),
+        (Mirror(), "a mirror"),
         (Mute(), "The tool ran. Its result, a Mute, cannot be shown (RuntimeError)."),
         (Leaving(), "The tool ran. Its result, a Leaving, cannot be shown (SystemExit)."),
     ],

@@ -127,8 +127,12 @@ def _read(value: Any) -> str | ToolResult:
 
 def _json(value: Any) -> str:
     """Return a text as it is, anything else as JSON."""
-    while not isinstance(value, str | int | float | dict | list | tuple | None):
+    for _ in range(_DEEPEST):  # a value may stand for another one of its kind without end
+        if isinstance(value, str | int | float | dict | list | tuple | None):
+            break
         value = _default(value)
+    else:
+        value = str(value)
     return replace_surrogates(str.__str__(value) if isinstance(value, str) else _encoder().encode(value))
 
 
@@ -274,6 +278,23 @@ _SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...] = (
 """Which values stand for a mapping, a list or a text, and how to get it; the first row that fits holds."""
 
 
+def _name_of_key(key: Any) -> str:
+    """Return the name that JSON has for the key of a mapping."""
+    try:
+        if key is None or isinstance(key, bool):
+            return _encoder().encode(key)
+        if isinstance(key, int):
+            return hex(key) if key.bit_length() > _LONGEST_NUMBER else str(int(key))
+        name = None if isinstance(key, tuple) else _form(key)
+        return name if isinstance(name, str) else str(cast("object", key))
+    except Exception as error:  # noqa: BLE001 - an object that cannot even say what it is
+        return _unshown(key, error)
+
+
+def _unshown(value: Any, error: Exception) -> str:
+    return f"a {_name_of(value)} that cannot be shown ({type(error).__name__})"
+
+
 class _Walk:
     """Turns a value into what JSON can hold, and takes the parts out of it."""
 
@@ -301,7 +322,7 @@ class _Walk:
         except Exception as error:  # an object that cannot even say what it is
             if not depth:
                 raise
-            return f"a {_name_of(value)} that cannot be shown ({type(error).__name__})"
+            return _unshown(value, error)
         finally:
             self._open.discard(place)
 
@@ -315,17 +336,11 @@ class _Walk:
     def _mapping(self, mapping: dict[Any, Any], depth: int) -> dict[str, Any]:
         form: dict[str, Any] = {}
         for key, value in mapping.items():
-            name = key if isinstance(key, str) else self._name(key)
+            name = key if isinstance(key, str) else _name_of_key(key)
             while name in form:  # two keys of one text
                 name += "'"
             form[name] = self.plain(value, depth)
         return form
-
-    def _name(self, key: Any) -> str:
-        if key is None or isinstance(key, bool | int):
-            return _encoder().encode(key)
-        name = None if isinstance(key, tuple) else _form(key)
-        return name if isinstance(name, str) else str(cast("object", key))
 
     def _take(self, value: Any) -> str:
         """Put the parts of a value aside; return its text, with a mark for each of the others."""
