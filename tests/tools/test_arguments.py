@@ -246,6 +246,13 @@ def test_no_name_of_a_parameter_means_anything_special(name):
     assert run(made, json.dumps({name: 3}), context=None) == "3"
 
 
+def test_no_name_of_a_parameter_takes_the_place_of_another():
+    def echo(_x: int, at0: int, at1: int = 3) -> list[int]:
+        return [_x, at0, at1]
+
+    assert run(tool(echo), '{"_x": 1, "at0": 2}') == "[1,2,3]"
+
+
 def test_methods_of_objects_are_functions_like_any_other():
     class Shelf:
         def __init__(self, books: int) -> None:

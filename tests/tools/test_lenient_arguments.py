@@ -200,6 +200,7 @@ LOSSY: list[tuple[Any, str]] = [
     (dt.date, '"2026-01-01T10:00:00"'),
     (dt.date, "1767261600"),
     (dt.time, "86400"),
+    (dt.time, "86399.9999999"),
     (dt.time, '"25:00"'),
     (dt.timedelta, '"P1M"'),
     (dt.timedelta, '"P"'),
@@ -207,6 +208,7 @@ LOSSY: list[tuple[Any, str]] = [
     (dt.timedelta, '""'),
     (dt.timedelta, '"01:75"'),
     (dt.timedelta, '"P99999999999D"'),
+    (dt.timedelta, '"-P999999999DT23H"'),
     (dt.timedelta, "1e300"),
     (Level, '"3"'),
     (Literal[3], '"4"'),
@@ -459,6 +461,21 @@ def test_an_annotation_that_is_odd_is_a_config_error():
         reading(Lost)
     with pytest.raises(ConfigError, match="parameter 'value': a model cannot write"):
         reading(Plain[Annotated[int, {}]])
+    with pytest.raises(ConfigError, match=r"parameter 'value': a model cannot write .*LookupError: documentation"):
+        reading(Annotated[int, Unbound()])
+
+
+def test_a_default_that_stands_for_nothing_yet_is_not_shown():
+    made = reading(Any, Unbound())
+    assert made.info.parameters is not None
+    assert made.info.parameters["properties"] == {"value": {}}
+
+
+class Unbound:
+    """As the proxies of web frameworks outside of a request."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise LookupError(name)
 
 
 @dataclasses.dataclass

@@ -27,7 +27,6 @@ from typing import (
 import msgspec
 from msgspec.structs import fields as struct_fields
 
-from suture.errors import SutureError
 from suture.messages import check_plain
 from suture.tools import _forms as forms
 from suture.tools._constraints import CONSTRAINTS, Checked
@@ -424,7 +423,7 @@ def shown_default(default: Any) -> dict[str, Any]:
     try:
         plain = msgspec.to_builtins(default, str_keys=True, enc_hook=_plain_default)
         check_plain(plain)
-    except (TypeError, ValueError, RecursionError, SutureError):
+    except Exception:  # noqa: BLE001 - a default is a user's own object, and may stand for one that is not there yet
         return {}
     return {"default": plain}
 

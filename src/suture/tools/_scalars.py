@@ -151,9 +151,10 @@ def _day(value: Any) -> date:
 
 def _time(value: Any) -> time:
     seconds = _seconds(value)
-    if seconds is None or not 0 <= seconds < timedelta(days=1).total_seconds():
+    span = None if seconds is None else timedelta(seconds=seconds)  # it rounds, perhaps to the next day
+    if span is None or not timedelta() <= span < timedelta(days=1):
         raise ValueError(value)
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).timetz()
+    return (datetime(1970, 1, 1, tzinfo=UTC) + span).timetz()
 
 
 def _span(value: Any) -> timedelta:
@@ -171,9 +172,9 @@ def _read_duration(text: str) -> timedelta:
         raise ValueError(text)
     try:
         span = timedelta(**{unit: float(part.replace(",", ".")) for unit, part in parts.items()})
+        return -span if sign == "-" else span
     except OverflowError as error:
         raise ValueError(text) from error
-    return -span if sign == "-" else span
 
 
 _READERS: dict[Any, Callable[[Any], Any]] = {

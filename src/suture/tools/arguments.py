@@ -208,8 +208,9 @@ def _slots_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str
 def _exact_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str, Any]]:
     """Make the function that reads all arguments with one decoder of msgspec, except those that only forms read."""
     names = tuple(slot.name for slot in slots)
-    # A name that structs may use themselves is not used as a field.
-    rename = {f"at{place}" if name.startswith("_") else name: name for place, name in enumerate(names)}
+    # A name that structs may use themselves is no field. Then none is, or one might be that of the next parameter.
+    is_reserved = any(name.startswith("_") for name in names)
+    rename = {f"at{place}" if is_reserved else name: name for place, name in enumerate(names)}
     kinds = [msgspec.Raw if slot.reader.native is None else slot.reader.native for slot in slots]
     fields = [
         (field, kind)
@@ -220,7 +221,7 @@ def _exact_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str
     kind = msgspec.defstruct(tool, fields, rename=rename, kw_only=True, forbid_unknown_fields=True)
     decode = msgspec.json.Decoder(kind).decode
     by_forms = [(slot.name, slot.reader.read) for slot in slots if slot.reader.native is None]
-    if not by_forms and all(field == name for field, name in rename.items()):
+    if not by_forms and not is_reserved:
         return lambda text: asdict(decode(text))
 
     def read(text: str) -> dict[str, Any]:

@@ -96,9 +96,9 @@ def make_value_reader(annotation: Any, name: str, *, where: str, strict: bool = 
 
 def make_form_reader(annotation: Any, name: str, *, strict: bool) -> FormReader:
     """Make the form and the reader for an annotation, or raise `UnreadableError`."""
-    annotation = in_msgspecs_words(annotation)
     builder = Builder()
     try:
+        annotation = in_msgspecs_words(annotation)
         form = builder.build(annotation)
     except UnreadableError:
         raise
