@@ -136,8 +136,14 @@ class LocalPort:
             infos = _NO_TOOLS if is_last else run.tool_infos
             deferred = _NO_TOOLS if is_last else state.deferred_tool_infos
             asked = Turn(run, run.history, infos, deferred, options)
-            if spec.retry is None and spec.failover is None:
-                message = await asked.attempt(run.model)
+            if spec.failover is None and (spec.retry is None or spec.retry.should_retry is None):
+                message, failed = None, None
+                try:  # the first attempt, usually the only one, has no frame around it
+                    message = await asked.attempt(run.model)
+                except Exception as error:  # noqa: BLE001 - it is judged below
+                    failed = error
+                if failed is not None:
+                    message = await asked.ask_again(failed)
             else:
                 message = await asked.ask()
         except BaseException as error:

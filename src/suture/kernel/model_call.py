@@ -1,7 +1,7 @@
 """The model turn: failover around retries around one attempt through the ring."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -254,22 +254,26 @@ class Turn(msgspec.Struct, eq=False):
             raise ConfigError(f"a failover model speaks {model.wire}, and this agent's messages are {run.wire.name}")
         return model, messages
 
-    async def _with_retry(self, model: Model[Any]) -> Any:
-        """Ask one model until an attempt is accepted; the request may change in between."""
+    def ask_again(self, failed: Exception) -> Coroutine[Any, Any, Any]:
+        """Return the reply of a later attempt, where `failed` is what became of the first."""
+        if self.run.spec.retry is None:
+            raise failed
+        return self._with_retry(self.run.model, failed)
+
+    async def _with_retry(self, model: Model[Any], failed: Exception | None = None) -> Any:
+        """Ask one model until an attempt is accepted, again at once if the first has `failed`."""
         run, config = self.run, self.run.spec.retry
         if config is None:
             return await self.attempt(model)
         judge, number = config.should_retry, 0
         while True:
             number += 1
-            reply, error = None, None
-            try:
-                reply = await self.attempt(model)
-                if judge is None:
-                    return reply
-            except Exception as failure:  # noqa: BLE001 - it is judged below
-                error = failure
+            reply, error = (None, failed) if failed is not None else await self._outcome(model)
+            failed = None
+            if error is not None:
                 run.check_stop()
+            elif judge is None:
+                return reply
             output = self.partial if reply is None else reply
             about = RetryContext(
                 attempt=number, messages=self.messages, options=self.options, output=output, error=error
@@ -295,6 +299,13 @@ class Turn(msgspec.Struct, eq=False):
             self._send_retry(error, reason=decision.reject_reason, delay=delay)
             if delay > 0:
                 await asyncio.sleep(delay)
+
+    async def _outcome(self, model: Model[Any]) -> tuple[Any, Exception | None]:
+        """Return the reply of one attempt, or the error that it ended in."""
+        try:
+            return await self.attempt(model), None
+        except Exception as failure:  # noqa: BLE001 - it is judged by who asked
+            return None, failure
 
     def _failure(self, number: int, error: Exception | None, decision: RetryDecision[Any]) -> Exception:
         if not decision.retry and decision.rewrite_error is not None:
