@@ -556,7 +556,7 @@ def test_a_text_that_was_split_to_cite_is_one_text(native: str):
         async with loopback([answer]) as server:
             return await ChatModelAgent(model=make_model("anthropic", server.url, wire=native)).run("High tide?")
 
-    assert asyncio.run(main()).output == "I search.\nHigh tide is at 06:12."
+    assert asyncio.run(main()).output == "I search.High tide is at 06:12."
 
 
 @pytest.mark.parametrize("wire", ["gemini", "bedrock"])

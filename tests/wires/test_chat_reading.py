@@ -40,7 +40,7 @@ TEXTS = [
     (MESSAGE, Message("assistant", "a", reasoning_content="r"), "a"),
     (MESSAGE, Message("assistant", "a", assistant_gen_multi_content=(TextPart("b"), PARTS["image"])), "ab"),
     (MESSAGE, Message("assistant", assistant_gen_multi_content=(
-        TextPart("a", index=0), TextPart("b", index=1), TextPart("c", index=3))), "ab\nc"),
+        TextPart("a", index=0), TextPart("b", index=1), TextPart("c", index=3))), "abc"),
     (MESSAGE, Message.assistant(tool_calls=[ToolCall("a", "f")]), ""),
     (MESSAGE, Message.tool("a", "call_1"), "a"),
     (MESSAGE, Message.tool([TextPart("a"), PARTS["image"], PARTS["unknown"]], "x"), 'a\n{"type":"hologram","beam":7}'),
@@ -60,7 +60,7 @@ TEXTS = [
                 MCPToolResult(content="m"),
             ]
         ),
-        "a\nb",
+        "ab",
     ),
     (AGENTIC, AgenticMessage.tool_result("c", "f", [UserInputText("a"), UserInputText("b")]), "a\nb"),
     (AGENTIC, AgenticMessage("user", (ToolSearchResult("c", "f", TOOLS), UserInputText("b"))),

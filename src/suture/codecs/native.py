@@ -1,7 +1,8 @@
 """Translates `Message` into `AgenticMessage` and back without loss; a text beside parts comes back as the first part.
 
-A reply of a thought, then one text, then calls has a plain form as a `Message`. Any other order is kept in the `index`
-of its parts and calls. A block that no part can hold becomes an `Opaque` part with the block's type.
+A reply of a thought, then one text, then calls has a plain form as a `Message`. Any other is kept in parts and calls
+with an `index`; its content then repeats its texts, so that there is one place to read them. Who changes that content
+changes the texts. A block that no part can hold becomes an `Opaque` part with the block's type.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,6 +13,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from suture import messages as native
+from suture.wires.native import is_aside, is_said
 from suture.wires.parts import MODEL_BLOCKS, USER_BLOCKS
 from suture.wires.values import KIND
 
@@ -97,15 +99,15 @@ def _result(message: native.Message, extra: Mapping[str, Any]) -> native.Functio
 
 def _reply_blocks(message: native.Message) -> list[native.ContentBlock]:
     """Return the blocks of a reply in the order of their indexes; without any, thought, text, other parts, calls."""
-    found = message.assistant_gen_multi_content
+    content, found = _content_and_parts(message)
     places = [part.data.get(_PLACE) if isinstance(part, native.Opaque) else part.index for part in found]
     parts = [(place, _block(part, _REPLY_BLOCKS)) for place, part in zip(places, found, strict=True)]
     placed: list[tuple[int | None, native.ContentBlock]] = []
     if message.reasoning_content:
         placed.append((None, _thought_block(message.reasoning_content)))
     placed += [(index, block) for index, block in parts if isinstance(block, native.Reasoning)]
-    if message.content:
-        placed.append((None, native.AssistantGenText(message.content)))
+    if content:
+        placed.append((None, native.AssistantGenText(content)))
     placed += [(index, block) for index, block in parts if not isinstance(block, native.Reasoning)]
     for call in message.tool_calls:
         extra = {**call.extra, **({KIND: call.type} if call.type != "function" else {})}
@@ -113,6 +115,18 @@ def _reply_blocks(message: native.Message) -> list[native.ContentBlock]:
     if any(index is not None for index, _ in placed):
         placed.sort(key=lambda item: -1 if item[0] is None else item[0])
     return [block for _, block in placed]
+
+
+def _content_and_parts(message: native.Message) -> tuple[str, Sequence[native.Part]]:
+    """Return the content and the parts of a reply, of which only one has its text; a changed content counts."""
+    content, parts = message.content, message.assistant_gen_multi_content
+    texts = [part for part in parts if isinstance(part, native.TextPart) and not is_said(part, message)]
+    if not texts:
+        return content, parts
+    if content == "".join([part.text for part in texts]):
+        return "", parts
+    changed = native.TextPart(content, index=texts[0].index)
+    return "", [changed if part is texts[0] else part for part in parts if part is texts[0] or part not in texts]
 
 
 def _thought_block(text: str) -> native.Reasoning:
@@ -142,7 +156,8 @@ def _block(part: native.Part, kinds: Mapping[Any, Any]) -> Any:
 def _reply_message(blocks: Sequence[native.ContentBlock]) -> native.Message:
     """Return a reply as one message: in the plain form if that says the same, else with an index for everything."""
     plain = _plain_reply(blocks)
-    if to_agentic(plain).content_blocks == blocks:
+    has_parts = any(isinstance(part, native.TextPart) for part in plain.assistant_gen_multi_content)
+    if not has_parts and to_agentic(plain).content_blocks == blocks:
         return plain
     parts: list[native.Part] = []
     calls: list[native.ToolCall] = []
@@ -153,7 +168,8 @@ def _reply_message(blocks: Sequence[native.ContentBlock]) -> native.Message:
             part = _part(block)
             is_whole = isinstance(part, native.Opaque)
             parts.append(native.Opaque({**part.data, _PLACE: index}) if is_whole else replace(part, index=index))
-    return native.Message("assistant", assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls))
+    content = "".join([part.text for part in parts if isinstance(part, native.TextPart) and not is_aside(part)])
+    return native.Message("assistant", content, assistant_gen_multi_content=tuple(parts), tool_calls=tuple(calls))
 
 
 def _plain_reply(blocks: Sequence[native.ContentBlock]) -> native.Message:

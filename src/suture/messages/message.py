@@ -63,9 +63,10 @@ class Message(_KeywordFields, tag="message"):
     """A chat message: a role, a text, and the other fields that this role may have.
 
     Multimodal input is in `user_input_multi_content` (of user and tool messages), multimodal output in
-    `assistant_gen_multi_content`. An assistant message carries `tool_calls`; a tool message answers the call
-    `tool_call_id`. Lists become tuples, and mappings become read-only. To change a message, make another with
-    `msgspec.structs.replace`.
+    `assistant_gen_multi_content`: `content` is the whole text of a reply, and texts there that have an `index` are what
+    it consists of, for a provider that wants them back one by one. An assistant message carries `tool_calls`; a tool
+    message answers the call `tool_call_id`. Lists become tuples, and mappings become read-only. To change a message,
+    make another with `msgspec.structs.replace`.
 
     >>> Message.assistant(tool_calls=[ToolCall("call_1", "search")]).tool_calls[0].id
     'call_1'

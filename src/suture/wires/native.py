@@ -175,7 +175,8 @@ class MessageWire(ItemWire, NativeWire):
             for part in message.user_input_multi_content:
                 telling.tell(part)
         for part in message.assistant_gen_multi_content:
-            telling.tell(part)
+            if not isinstance(part, own.TextPart) or is_said(part, message):
+                telling.tell(part)
 
     def is_empty_error(self, result: values.Result) -> bool:
         return result.failed and not result.content
@@ -254,8 +255,9 @@ class MessageWire(ItemWire, NativeWire):
     def pieces(self, message: Any) -> list[own.Delta]:
         """Return the reasoning, the texts and the calls of an assistant message."""
         thoughts = [part.text for part in message.assistant_gen_multi_content if isinstance(part, own.ReasoningPart)]
+        texts = [part.text for part in message.assistant_gen_multi_content if is_said(part, message)]
         pieces = [own.Delta(reasoning=words) for words in (message.reasoning_content, *thoughts) if words]
-        pieces += [own.Delta(words) for words in _texts(message) if words]
+        pieces += [own.Delta(words) for words in (message.content, *texts) if words]
         calls = [
             own.Delta(call_index=place, call_id=call.id, name=call.name, arguments=call.arguments)
             for place, call in enumerate(message.tool_calls)
@@ -264,7 +266,7 @@ class MessageWire(ItemWire, NativeWire):
 
     def text(self, message: Any) -> str:
         results = self.view(message).results
-        return self.result_text(results[0])[0] if results else "\n".join(_texts(message))
+        return self.result_text(results[0])[0] if results else _text(message)
 
     def calls(self, message: Any) -> tuple[values.Call, ...]:
         self.check(message)
@@ -296,23 +298,26 @@ def _only_texts(parts: Sequence[own.Part]) -> bool:
     return all(type(part) is own.TextPart and not part.extra for part in parts)
 
 
-def _texts(message: own.Message) -> list[str]:
-    """Return the texts of `message`: its content, and those among its parts."""
-    said = [part.text for part in message.user_input_multi_content if isinstance(part, own.TextPart)]
-    texts, last = ([message.content], -1) if message.content else ([], None)
-    for part in message.assistant_gen_multi_content:
-        is_text = isinstance(part, own.TextPart)
-        if is_text and last is not None and part.index in (None, last + 1) and not _begins_item(part):
-            texts[-1] += part.text
-        elif is_text:
-            texts.append(part.text)
-        last = (part.index or 0) if is_text else None
-    return [*texts, *said]
+def _text(message: own.Message) -> str:
+    """Return the text of `message`: the texts of a reply one after another, those of other messages as lines."""
+    said, parts = message.content, message.assistant_gen_multi_content
+    if parts:
+        said += "".join([part.text for part in parts if is_said(part, message) and not is_aside(part)])
+    given = [part.text for part in message.user_input_multi_content if isinstance(part, own.TextPart)]
+    return "\n".join([said, *given] if said else given)
 
 
-def _begins_item(text: Any) -> bool:
-    """Return whether a text begins another item, rather than continues a text that was split to cite or sign it."""
-    return any(isinstance(kept, Mapping) and values.ITEM in kept for kept in text.extra.values())
+def is_aside(text: Any) -> bool:
+    """Return whether a text of a reply, a part or a block, was said beside the answer."""
+    return values.ASIDE in (text.extra.get("extension", ()) if isinstance(text, own.TextPart) else text.extension)
+
+
+def is_said(part: Any, message: own.Message) -> bool:
+    """Return whether a part of `message` is a text that its `content` does not repeat.
+
+    The content of a reply is its whole answer; the parts with an index say of which texts that consists.
+    """
+    return isinstance(part, own.TextPart) and (part.index is None or not message.content or is_aside(part))
 
 
 def _are_answered(calls: Sequence[Any], rest: Iterator[Any]) -> bool:
@@ -522,17 +527,17 @@ class AgenticWire(BlockWire, NativeWire):
         return pieces
 
     def text(self, message: Any) -> str:
-        """Return the text of `message`: its texts, and those in its results."""
+        """Return the text of `message`: the texts of a reply one after another, else texts and results as lines."""
         self.check(message)
-        texts: list[str] = []
-        goes_on = False
-        for block in message.content_blocks:
-            kind = self.kind(block)
-            if kind == values.TEXT and goes_on and not _begins_item(block):
-                texts[-1] += block.text
-            elif kind in {values.TEXT, values.RESULT}:
-                texts.append(block.text if kind == values.TEXT else self.result_text(self.read_result(block))[0])
-            goes_on = kind == values.TEXT and message.role == "assistant"
+        blocks = message.content_blocks
+        if message.role == "assistant":
+            texts = [block for block in blocks if isinstance(block, own.AssistantGenText)]
+            return "".join([text.text for text in texts if not text.extension or not is_aside(text)])
+        texts = [
+            block.text if kind == values.TEXT else self.result_text(self.read_result(block))[0]
+            for block in blocks
+            if (kind := self.kind(block)) in {values.TEXT, values.RESULT}
+        ]
         return "\n".join([text for text in texts if text])
 
     def calls(self, message: Any) -> tuple[values.Call, ...]:

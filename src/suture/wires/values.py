@@ -31,6 +31,9 @@ They are kept in the `extra` of the native message, so that the block of a singl
 item, in the `extra` of its first block.
 """
 
+ASIDE = "aside"
+"""The key in the `extension` of a text that a model said beside its answer, such as the commentary of Responses."""
+
 _LARGE, _DEEP = 2**63, 40
 """The limits of what a glance accepts: integers are smaller, and nesting is less deep."""
 

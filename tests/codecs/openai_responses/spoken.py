@@ -41,7 +41,10 @@ SPOKEN: dict[str, tuple[list[dict[str, Any]], list[ContentBlock]]] = {
             {**says("a"), "phase": "commentary"},
             {**says("b"), "phase": "final_answer"},
         ],
-        [AssistantGenText("a"), AssistantGenText("b", extra=kept(item={"phase": "final_answer"}))],
+        [
+            AssistantGenText("a", extension={"aside": True}),
+            AssistantGenText("b", extra=kept(item={"phase": "final_answer"})),
+        ],
     ),
     "a refusal": (
         [{"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "I can't."}]}],

@@ -221,38 +221,18 @@ def test_what_is_not_known_or_comes_after_the_end_is_passed_over():
         [{"type": ADDED, "output_index": 0, "item": {"type": None}}],
         [{"type": ADDED, "output_index": True, "item": CALL}],
         [{"type": ADDED, "output_index": None, "item": CALL}],
-        [{"type": ADDED, "item": {**CALL, "id": None}}],
-        [{"type": ADDED, "item": CALL}] * 2,
-        [
-            {"type": ADDED, "item": CALL},
-            {"type": "response.function_call_arguments.delta", "item_id": "fc_8e", "delta": "{}"},
-        ],
         [{"type": ADDED, "output_index": 0, "item": {**CALL, "name": 7}}],
-        [{"type": ADDED, "output_index": 0, "item": CALL}] * 2,
-        [{"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"}],
         [
-            {"type": ADDED, "output_index": 0, "item": CALL},
-            {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": "{}"},
+            {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"},
+            {"type": "response.completed", "response": {}},
         ],
         [
             {"type": ADDED, "output_index": 0, "item": CALL},
             {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": None},
         ],
         [
-            {"type": ADDED, "output_index": 0, "item": CALL},
-            {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "x"},
-        ],
-        [
             {"type": ADDED, "output_index": 0, "item": {"type": "message", "role": "assistant", "content": []}},
             {"type": "response.output_text.delta", "output_index": 0, "content_index": "0", "delta": "x"},
-        ],
-        [
-            {"type": ADDED, "output_index": 0, "item": CALL},
-            {"type": DONE, "output_index": 0, "item": {"type": "message"}},
-        ],
-        [
-            {"type": DONE, "output_index": 0, "item": CALL},
-            {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"},
         ],
         [{"type": "response.completed"}],
         [{"type": "response.completed", "response": {"usage": 7}}],
@@ -308,3 +288,47 @@ def test_whatever_is_handed_in_as_history_is_read_and_written_or_refused(data: s
         codec.encode_messages(messages)
     except SutureError:
         pass
+
+
+THOUGHT_ITEM = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
+SAID_ITEM = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "Hi."}]}
+SKIPPED: dict[str, list[dict[str, Any]]] = {
+    # vllm#31761: the end of an item counts as the beginning of the next.
+    "counted twice": [
+        {"type": ADDED, "output_index": 0, "item": {**THOUGHT_ITEM, "content": []}},
+        {"type": "response.reasoning_text.delta", "output_index": 0, "item_id": "rs_1", "delta": "hm"},
+        {"type": DONE, "output_index": 1, "item": THOUGHT_ITEM},
+        {"type": ADDED, "output_index": 1, "item": {**SAID_ITEM, "content": []}},
+        {"type": "response.output_text.delta", "output_index": 1, "item_id": "msg_1", "delta": "Hi."},
+        {"type": DONE, "output_index": 2, "item": SAID_ITEM},
+    ],
+    # vllm-project/agentic-api#66: the message does not begin.
+    "never begun": [
+        {"type": ADDED, "output_index": 0, "item": {**THOUGHT_ITEM, "content": []}},
+        {"type": "response.reasoning_text.delta", "output_index": 0, "item_id": "rs_1", "delta": "hm"},
+        {"type": DONE, "output_index": 0, "item": THOUGHT_ITEM},
+        {"type": "response.output_text.delta", "output_index": 1, "item_id": "msg_1", "delta": "Hi."},
+        {"type": DONE, "output_index": 1, "item": SAID_ITEM},
+    ],
+    # vllm#23218: each event has another id, or an empty one.
+    "ids that change": [
+        {"type": ADDED, "output_index": 0, "item": {**THOUGHT_ITEM, "id": "a", "content": []}},
+        {"type": "response.reasoning_text.delta", "output_index": 0, "item_id": "", "delta": "hm"},
+        {"type": DONE, "output_index": 0, "item": {**THOUGHT_ITEM, "id": "b"}},
+        {"type": ADDED, "output_index": 1, "item": {**SAID_ITEM, "id": "", "content": []}},
+        {"type": "response.output_text.delta", "output_index": 1, "item_id": "c", "delta": "Hi."},
+        {"type": DONE, "output_index": 1, "item": {**SAID_ITEM, "id": "d"}},
+    ],
+    "the end alone": [],
+}
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+@pytest.mark.parametrize("name", SKIPPED)
+def test_items_that_a_server_counts_wrongly_are_read(name: str, repeats: bool):
+    if not (SKIPPED[name] or repeats):
+        return
+    output = [THOUGHT_ITEM, SAID_ITEM] if repeats else []
+    end = {"type": "response.completed", "response": {"status": "completed", "output": output, "usage": USAGE}}
+    deltas, message = read([*SKIPPED[name], end])
+    assert said(deltas)[:2] == ("Hi.", "hm") == shown(message)[:2]

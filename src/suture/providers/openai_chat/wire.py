@@ -357,7 +357,8 @@ class OpenAIChatWire(ItemWire, ChatWire):
         texts = [get(part, "text") or get(part, "refusal") for part in parts]
         said = [text for text in texts if isinstance(text, str)]
         others = (get(message, "refusal"), get(get(message, "audio"), "transcript"))
-        return "\n".join(said or [text for text in others if isinstance(text, str)])
+        glue = "" if get(message, "role") == "assistant" else "\n"
+        return glue.join(said or [text for text in others if isinstance(text, str)])
 
     def usage(self, message: Any) -> native.TokenUsage | None:
         """Return `None`: the usage of a reply is beside the message here, not in it."""

@@ -15,7 +15,7 @@ from suture.providers.openai_responses.stream import ResponsesReader
 from suture.providers.openai_responses.wire import CallType
 from suture.wires.fields import given, is_map, map_of, parse_json, text_of
 from suture.wires.parts import Data, data_of
-from suture.wires.values import KIND
+from suture.wires.values import ASIDE, KIND
 
 _NO_CITATION: dict[str, Any] = {"annotations": []}
 
@@ -227,7 +227,7 @@ class _Writer(contents.BlockWriter):
         if isinstance(block, native.Opaque):
             return self.unwrap(block)
         if isinstance(block, native.UserInputText | native.AssistantGenText):
-            self.report_extension(block, "refusal")
+            self.report_extension(block, "refusal", ASIDE)
             refuses = by_model and getattr(block, "extension", {}).get("refusal") is True
             kind, field = ("refusal", "refusal") if refuses else (table.text_type(by_model=by_model), "text")
             return self.put_back({"type": kind, field: block.text}, block.extra)

@@ -16,10 +16,12 @@ from suture.codecs.codec import located
 from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.providers.openai_responses.wire import CALL_TYPES, FROM_OUTSIDE, ROLES
 from suture.wires.fields import argument_json, expect, inner, is_map, json_text, list_of, map_of, object_of, text_of
-from suture.wires.values import ITEM, KIND
+from suture.wires.values import ASIDE, ITEM, KIND
 
 WIRE = "openai-responses"
 
+_FINAL = "final_answer"
+"""The phase of a message that is the answer; what stands beside it is commentary (openai-python#3859)."""
 NEEDS = "reasoning"
 """The mark for the id of the reasoning after which the model made a block."""
 PART = "part"
@@ -299,10 +301,21 @@ class _MessageBuilder(_Reader):
         self._needs = ""
         self._head: Mapping[str, Any] | None = None
         self._after_text = False
+        self._phases: list[Any] = []
+        """The phase of the message that each block is part of; `None` for a block that is no part of one."""
 
     def message(self) -> native.AgenticMessage:
+        """Return the message; if it has a final answer, its other texts were said beside that."""
         extra = {WIRE: {ITEM: self._head}} if self._head else {}
-        return native.AgenticMessage("assistant", tuple(self._blocks), extra=extra)
+        blocks = self._blocks
+        if _FINAL in self._phases:
+            blocks = [
+                replace(block, extension={**block.extension, ASIDE: True})
+                if phase != _FINAL and isinstance(block, native.AssistantGenText)
+                else block
+                for block, phase in zip(blocks, self._phases, strict=True)
+            ]
+        return native.AgenticMessage("assistant", tuple(blocks), extra=extra)
 
     def add(self, item: Mapping[str, Any]) -> None:
         kind = _kind_of(item)
@@ -316,6 +329,7 @@ class _MessageBuilder(_Reader):
         if self._needs and isinstance(blocks[0], _PRODUCTS):
             blocks[0] = _mark(blocks[0], **{NEEDS: self._needs})
         self._blocks += blocks
+        self._phases += [None] * len(blocks)
 
     def _add_message(self, item: Mapping[str, Any]) -> None:
         """Add the parts of a message, and keep its other fields."""
@@ -339,6 +353,7 @@ class _MessageBuilder(_Reader):
             parts[0] = _mark(parts[0], **{ITEM: head})
         self._after_text = True
         self._blocks += parts
+        self._phases += [item.get("phase")] * len(parts)
 
 
 def read_items(items: Sequence[Mapping[str, Any]]) -> list[native.AgenticMessage]:

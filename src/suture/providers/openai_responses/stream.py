@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from suture.codecs.replies import BlockReader, OpenBlock
+from suture.codecs.replies import OpenBlock, StreamReader
 from suture.errors import InputError
 from suture.messages import Delta
 from suture.providers.openai_responses.items import CALLS, arguments_of, name_of, read_error, read_usage
-from suture.wires.fields import expect, is_list, is_map, object_of, text_of
+from suture.wires.fields import expect, is_list, is_map, list_of, object_of, text_of
 
 _CUSTOM = "custom_tool_call"
 
@@ -36,7 +36,17 @@ _CHANNELS: Mapping[str, _Channel] = {
 }
 
 
-class ResponsesReader(BlockReader):
+class _OpenItem(OpenBlock):
+    """An item in a stream; its place is where the server puts it, and `is_named` says whether its call was told."""
+
+    __slots__ = ("is_named", "place")
+
+    def __init__(self, kind: str, head: Mapping[str, Any], call_index: int | None, place: int) -> None:
+        super().__init__(kind, head, call_index)
+        self.place, self.is_named = place, False
+
+
+class ResponsesReader(StreamReader):
     """Reads the events of one streamed response.
 
     >>> from suture.codecs import get_codec
@@ -49,8 +59,10 @@ class ResponsesReader(BlockReader):
 
     def __init__(self, codec: Any) -> None:
         super().__init__(codec)
-        self._places: dict[str, int] = {}
-        """The place of each item by its id, for servers that do not number their items."""
+        self._items: list[_OpenItem] = []
+        self._by_id: dict[Any, _OpenItem | None] = {}
+        """The items by their ids; `None` for an id that several have."""
+        self._calls = 0
         self._body: dict[str, Any] | None = None
 
     def add(self, event: Mapping[str, Any]) -> list[Delta]:
@@ -71,7 +83,9 @@ class ResponsesReader(BlockReader):
                 body = object_of(event, "response")
                 usage = read_usage(body)
                 self._body = {"status": kind.removeprefix("response."), **body}
-                return [] if usage is None else [Delta(usage=usage)]
+                late = () if self._items else list_of(body, "output", path="response")  # nothing was streamed
+                deltas = [delta for item in late for delta in self._take_item({"item": item}, ends=True)]
+                return deltas if usage is None else [*deltas, Delta(usage=usage)]
             case "response.failed":
                 error = object_of(event, "response").get("error")
                 raise read_error(error if is_map(error) else {})
@@ -81,45 +95,64 @@ class ResponsesReader(BlockReader):
     def fold(self) -> Mapping[str, Any] | None:
         if self._body is None or self._body.get("output"):
             return self._body
-        return {**self._body, "output": [*map(_join, self.in_order())]}
+        in_order = sorted(self._items, key=lambda held: held.place)
+        if any(held.kind in CALLS and not held.is_named for held in in_order):
+            raise InputError("a call without its id and its name")
+        return {**self._body, "output": [*map(_join, in_order)]}
 
     def _take_item(self, event: Mapping[str, Any], *, ends: bool) -> list[Delta]:
         """Take the beginning or the end of an item; at its end, return deltas for what did not come in pieces."""
         item = object_of(event, "item")
-        place = self._place(event, item.get("id"))
+        kind = expect(item.get("type"), str, "a type", "item.type")
+        item_id = item.get("id")
+        known = self._by_id.get(item_id) if isinstance(item_id, str) else None
+        held = self._find(event, kind, item_id) if ends else known
+        if held is None or (not ends and held.place != event.get("output_index", held.place)):
+            held = self._begin(event, kind, item)
         deltas: list[Delta] = []
-        if not ends or place not in self.blocks:
-            kind = expect(item.get("type"), str, "a type", "item.type")
-            held = self.begin(place, kind, item, is_call=kind in CALLS)
-            if isinstance(item.get("id"), str):
-                self._places[item["id"]] = place
-            if kind in CALLS:
-                call_id, name = text_of(item, "call_id"), name_of(item, kind)
-                deltas += held.show_call(call_id=call_id, name=name) if call_id or name else []
-        held = self.blocks[place]
-        if not ends:
+        if held.call_index is not None and not held.is_named:
+            call_id, name = text_of(item, "call_id"), name_of(item, kind)
+            held.is_named = bool(call_id or name)
+            deltas += held.show_call(call_id=call_id, name=name) if held.is_named else []
+        if not ends or not held.is_open:
             return deltas
-        if item.get("type") != held.kind:
-            raise InputError(f"an item that began as {held.kind} and ended as {item.get('type')}")
         held.is_open, held.head = False, dict(item)
         return [*deltas, *_rest(held)]
 
-    def _place(self, event: Mapping[str, Any], item_id: Any) -> int:
-        """Return the place of the item in `event`: as the event says, else by the item's id, else the next place."""
-        if "output_index" in event:
-            return self.place_of(event, "output_index")
-        if not isinstance(item_id, str):
-            raise InputError(f"{event.get('type')} without output_index")
-        return self._places.get(item_id, max(self.blocks, default=-1) + 1)
+    def _begin(self, event: Mapping[str, Any], kind: str, item: Mapping[str, Any]) -> _OpenItem:
+        """Begin an item, which stands where the event says, or behind all others."""
+        last = max([held.place for held in self._items], default=-1)
+        place = _place_in(event, "output_index") if "output_index" in event else last + 1
+        is_call, item_id = kind in CALLS, item.get("id")
+        held = _OpenItem(kind, item, self._calls if is_call else None, place)
+        self._calls += is_call
+        self._items.append(held)
+        if isinstance(item_id, str) and item_id:
+            self._by_id[item_id] = None if item_id in self._by_id else held
+        return held
+
+    def _find(self, event: Mapping[str, Any], kind: str, item_id: Any) -> _OpenItem | None:
+        """Return the item of this kind that an event is about: by its id, by its place, or as the only one open.
+
+        Some servers give each event of an item another id, count an item twice, or do not say that it begins.
+        """
+        held = self._by_id.get(item_id) if isinstance(item_id, str) else None
+        if held is not None and held.kind == kind:
+            return held
+        found = [held for held in self._items if held.is_open and held.kind == kind]
+        here = [held for held in found if held.place == event.get("output_index")]
+        return here[-1] if here else found[0] if len(found) == 1 else None
 
     def _add_piece(self, event: Mapping[str, Any], channel: _Channel) -> list[Delta]:
-        place, piece = self._place(event, event.get("item_id")), event.get("delta")
-        held = self.blocks.get(place)
-        if held is None or not held.is_open or held.kind != channel.item:
-            raise InputError(f"a piece of {channel.item} at output_index {place}, where none is open")
+        item_id, piece = event.get("item_id"), event.get("delta")
+        held = self._find(event, channel.item, item_id)
         if not isinstance(piece, str):
             raise InputError("a piece that is no text")
-        key = channel, self.place_of(event, channel.counter) if channel.counter in event else 0
+        if held is None:
+            held = self._begin(event, channel.item, {"type": channel.item, "id": item_id})
+        if not held.is_open:
+            return []  # its end has told the whole
+        key = channel, _place_in(event, channel.counter) if channel.counter in event else 0
         is_first, is_new = not held.pieces, key not in held.pieces
         held.add(key, piece)
         if channel.item == "message":
@@ -129,6 +162,14 @@ class ResponsesReader(BlockReader):
         if channel.item == _CUSTOM:  # the arguments are an object with this text, so each piece is escaped for JSON
             piece = ('{"input":"' if is_first else "") + msgspec.json.encode(piece).decode()[1:-1]
         return held.show_call(arguments=piece) if piece else []
+
+
+def _place_in(event: Mapping[str, Any], field: str) -> int:
+    """Return the number in a field, which must be there."""
+    place = event.get(field)
+    if type(place) is not int or place < 0:
+        raise InputError(f"expected a place, found {place!r}", path=field)
+    return place
 
 
 def _join(held: OpenBlock) -> dict[str, Any]:
