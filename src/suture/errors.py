@@ -26,6 +26,7 @@
             │   └── ContextLengthError  because it is too long
             ├── ModelAuthError       it refuses the key, or what the key may do
             ├── RateLimitError       too many requests, or too many tokens, for now
+            ├── ModelReplyError      the model's reply is of no use: a call in it is malformed, or did not come
             ├── ModelServerError     it failed, or is overloaded
             └── ModelConnectionError it was not reached, or it went silent
                 └── ModelTimeoutError  for longer than may be
@@ -52,6 +53,7 @@ __all__ = [
     "ModelAuthError",
     "ModelConnectionError",
     "ModelError",
+    "ModelReplyError",
     "ModelRequestError",
     "ModelServerError",
     "ModelTimeoutError",
@@ -390,6 +392,18 @@ class RateLimitError(ModelError):
 
     >>> RateLimitError("slow down", status=429, retry_after=2.0).retry_after
     2.0
+    """
+
+    retryable = True
+
+
+class ModelReplyError(ModelError):
+    """The model made a slip: a call that its provider could not read, or one that it announced and did not make.
+
+    The reason has the provider's words and, where it tells them, the model's. To ask again often helps.
+
+    >>> ModelReplyError("Failed to call a function", code="tool_use_failed").retryable
+    True
     """
 
     retryable = True

@@ -10,7 +10,10 @@ import pytest
 from suture import ChatModelAgent
 from suture.codecs import convert, encode, from_agentic, get_codec, to_agentic
 from suture.messages import (
+    AgenticMessage,
+    AssistantGenText,
     Message,
+    Reasoning,
     TextPart,
     message_from_dict,
     message_to_dict,
@@ -170,3 +173,9 @@ def test_an_answer_is_the_final_one_if_there_is_such_a_phase():
     assert message.content_blocks[0].text == "Looking it up."
     alone = get_codec("openai-responses").decode_reply(responses(commentary))
     assert get_chat_wire("agentic").text(alone) == "Looking it up."
+
+
+def test_a_thought_between_texts_is_no_line_break_on_another_provider():
+    message = AgenticMessage.assistant([AssistantGenText("a"), Reasoning("hm"), AssistantGenText("b")])
+    [said] = convert([message], "agentic", "openai-chat").messages
+    assert said["content"] == "ab"

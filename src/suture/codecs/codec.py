@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from suture.codecs.losses import Loss, Losses, Lost
-from suture.codecs.replies import Framing, StreamReader, sensible
+from suture.codecs.replies import Framing, StreamReader, check_calls, sensible
 from suture.errors import ConfigError, InputError
 from suture.messages import AgenticMessage, FrozenMap, FunctionToolCall, FunctionToolResult, ToolInfo, check_plain
 from suture.wires import check_list, plain
@@ -273,7 +273,9 @@ class Codec(ABC):
     def decode_reply(self, payload: Mapping[str, Any]) -> AgenticMessage:
         """Return the message in a response, the first if there are several; raise the error that a response reports."""
         with sensible(self.name):
-            return self.read_reply(self.plain(payload))
+            message = self.read_reply(self.plain(payload))
+            check_calls(message, self.name)
+            return message
 
     def reader(self) -> StreamReader:
         """Return a reader for one streamed reply."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from suture import errors
-from suture.messages import AgenticMessage, Delta, LogProb, ResponseMeta, TokenUsage
+from suture.messages import AgenticMessage, Delta, LogProb, Reasoning, ResponseMeta, TokenUsage
 from suture.wires.fields import expect, is_map, parse_json, without_lone_escapes
 
 _WORDS: dict[type[errors.ModelError], str] = {
@@ -20,6 +20,7 @@ _WORDS: dict[type[errors.ModelError], str] = {
     errors.RateLimitError: "429 insufficient_quota modelnotreadyexception rate_limit_error rate_limit_exceeded "
     "rate_limit_reached_error resource_exhausted servicequotaexceededexception throttlingexception too_many_requests",
     errors.ModelTimeoutError: "408 deadline_exceeded modeltimeoutexception timeout timeout_error",
+    errors.ModelReplyError: "json_validate_failed output_parse_failed tool_use_failed",  # Groq: agno#4090
     errors.ModelServerError: "aborted api_error cancelled engine_overloaded_error internal internal_server_error "
     "internalservererror overloaded_error server_error server_is_overloaded service_unavailable slow_down unavailable "
     "unknown vector_store_timeout",
@@ -40,6 +41,9 @@ TOO_LONG = (
     *("exceeded model token limit", "model max length exceeded", "maximum prompt length", "too large for model"),
 )
 """Phrases in the errors of providers for a request that is too long; few have a code for it."""
+_ANNOUNCED = ("tool_calls", "function_call")
+_LONGEST = 500
+"""How much of a model's words an error repeats."""
 _ERROR_OF_WORD = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 
 
@@ -53,6 +57,27 @@ def failure_kind(words: Iterable[str], default: type[errors.ModelError], reason:
     kind = next((_ERROR_OF_WORD[word] for word in map(str.lower, words) if word in _ERROR_OF_WORD), default)
     is_long = issubclass(kind, errors.ModelRequestError) and any(words in reason.lower() for words in TOO_LONG)
     return errors.ContextLengthError if is_long else kind
+
+
+def with_generation(reason: str, error: Mapping[str, Any]) -> str:
+    """Return the reason of a refusal with what the model had said, where the provider tells it.
+
+    >>> with_generation("Failed to call a function.", {"failed_generation": "<function=add>"})
+    "Failed to call a function. The model said: '<function=add>'"
+    """
+    said = error.get("failed_generation")
+    return f"{reason} The model said: {said[:_LONGEST]!r}" if isinstance(said, str) and said else reason
+
+
+def check_calls(message: AgenticMessage, provider: str) -> None:
+    """Raise `ModelReplyError` if a reply ends with the words that a call comes, and there is none, and no text."""
+    meta = message.response_meta
+    if meta is None or meta.finish_reason not in _ANNOUNCED:
+        return
+    if all(isinstance(block, Reasoning) or getattr(block, "text", None) == "" for block in message.content_blocks):
+        raise errors.ModelReplyError(
+            f"the reply ends with {meta.finish_reason!r}, and there is no call in it", provider=provider
+        )
 
 
 @contextmanager
@@ -92,6 +117,7 @@ def read_failure(
     words = [word for word in found if not word.isdigit()]
     code, message = next(iter(words), ""), error.get("message")
     reason = message if isinstance(message, str) and message else code or "it gives no reason"
+    reason = with_generation(reason, error)
     if default is None:
         default = errors.ModelServerError if status is None or status >= 500 else errors.ModelRequestError
     made = failure_kind([*words, str(status)], default, reason)
@@ -154,11 +180,17 @@ class StreamReader(ABC):
     []
     """
 
+    is_done = False
+    """Whether the mark came with which a stream of server-sent events ends."""
+
     def __init__(self, codec: Any) -> None:
         self._codec = codec
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return the deltas of `event`; raise `ModelError` if it reports an error or makes no sense."""
+        if event is DONE:
+            self.is_done = True
+            return []
         try:  # a context manager would cost as much as reading the event
             return list(self.add(event))
         except errors.InputError as error:
@@ -170,7 +202,9 @@ class StreamReader(ABC):
             body = self.fold()
             if body is None:
                 raise errors.StreamCutError(f"{self._codec.name}: the stream ended before the reply did; ask again")
-            return self._codec.read_reply(body)
+            message = self._codec.read_reply(body)
+            check_calls(message, self._codec.name)
+            return message
 
     @abstractmethod
     def add(self, event: Mapping[str, Any]) -> Iterable[Delta]:
@@ -257,6 +291,8 @@ class BlockReader(StreamReader):
 MAX_EVENT = 64 * 1024 * 1024
 """The most bytes of one event; it may hold an image."""
 _DONE = b"[DONE]"
+DONE: dict[str, Any] = {"object": "done"}
+"""The event that stands for the mark `[DONE]`."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """The byte order mark with which some servers begin a stream."""
 
@@ -269,8 +305,8 @@ class Framing:
     >>> events = Framing("openai-chat")
     >>> events.feed(b': ping\n\ndata: {"a"'), events.feed(b': 1}\r\n\r\n')
     ([], [{'a': 1}])
-    >>> events.feed(b'data: [DONE]\n\n')
-    []
+    >>> events.feed(b'data: [DONE]') + events.finish()
+    [{'object': 'done'}]
     """
 
     def __init__(self, provider: str) -> None:
@@ -299,6 +335,13 @@ class Framing:
         self._line_size = sum(map(len, self._rest))
         return self._take(lines)
 
+    def finish(self) -> list[dict[str, Any]]:
+        """Return the last event if it is whole, although the blank line behind it did not come."""
+        try:
+            return self.feed(b"\n\n")
+        except errors.ModelError:
+            return []
+
     def _take(self, lines: list[bytes]) -> list[dict[str, Any]]:
         if not self._has_begun:
             self._has_begun, lines[0] = True, lines[0].removeprefix(_BYTE_ORDER_MARK)
@@ -311,6 +354,7 @@ class Framing:
             elif not said and self._data:
                 data, self._data, self._event_size = b"\n".join(self._data), [], 0
                 if data.strip() == _DONE:
+                    events.append(DONE)
                     continue
                 event: Any = parse_json(data)
                 if event is None and b"\\u" in data:  # a character may be split between two events

@@ -21,11 +21,12 @@ from weakref import WeakKeyDictionary
 
 from suture._aio import until_the_loop_ends
 from suture._text import mask
-from suture.codecs.replies import TOO_LONG, failure_kind
+from suture.codecs.replies import TOO_LONG, failure_kind, with_generation
 from suture.errors import (
     ContextLengthError,
     ModelAuthError,
     ModelError,
+    ModelReplyError,
     ModelRequestError,
     ModelServerError,
     ModelTimeoutError,
@@ -110,6 +111,8 @@ def status_error(
     kind, code = failure_kind([code], kind), code or told
     if kind is ModelRequestError and any(words in f"{code} {reason}".lower() for words in TOO_LONG):
         kind = ContextLengthError
+    if kind is ModelRequestError and failure_kind([code], kind) is ModelReplyError:
+        kind = ModelReplyError
     if kind is ModelAuthError and key:
         reason = f"{reason or 'the key is refused'}; check {key}"
     if 300 <= status < 400:
@@ -203,7 +206,7 @@ def read_refusal(body: Any) -> tuple[str, str]:
         return (body.strip()[:_LONGEST] if isinstance(body, str) else ""), ""
     inner = body.get("error")
     said = inner if is_map(inner) else {"message": inner, **body} if isinstance(inner, str) else body
-    reason = said.get("message") or said.get("detail") or ""
+    reason = with_generation(said.get("message") or said.get("detail") or "", said)
     about = said.get("metadata")
     if is_map(about) and isinstance(raw := about.get("raw"), str):  # what its upstream said (pal-mcp-server#134)
         with suppress(ValueError, RecursionError):

@@ -66,6 +66,9 @@ class SDKModel(ProviderModel[NativeM]):
                     for event in framing.feed(taken):
                         has_begun = True
                         yield event
+        for event in framing.finish():
+            has_begun = True
+            yield event
         if not has_begun and len(head) > _SHORTEST and _FIELD.match(head) is None:
             told = f"it sends no events, but {head.decode(errors='replace')!r}; check base_url, or what stands between"
             raise ModelError(told, provider=self.codec_name, retryable=True)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeGuard, cast
 
 from msgspec.structs import replace
 
@@ -312,7 +312,7 @@ def is_aside(text: Any) -> bool:
     return values.ASIDE in (text.extra.get("extension", ()) if isinstance(text, own.TextPart) else text.extension)
 
 
-def is_said(part: Any, message: own.Message) -> bool:
+def is_said(part: own.Part, message: own.Message) -> TypeGuard[own.TextPart]:
     """Return whether a part of `message` is a text that its `content` does not repeat.
 
     The content of a reply is its whole answer; the parts with an index say of which texts that consists.

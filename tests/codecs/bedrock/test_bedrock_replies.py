@@ -13,6 +13,7 @@ from suture.errors import (
     ContextLengthError,
     ModelAuthError,
     ModelError,
+    ModelReplyError,
     ModelRequestError,
     ModelServerError,
     ModelTimeoutError,
@@ -63,7 +64,7 @@ def read(events: list[dict[str, Any]]) -> tuple[list[Delta], AgenticMessage]:
         ("model_context_window_exceeded", "length", "model_context_window_exceeded"),
         ("content_filtered", "content_filter", "content_filtered"),
         ("guardrail_intervened", "content_filter", "guardrail_intervened"),
-        ("malformed_tool_use", "malformed_tool_use", None),
+        ("something_new", "something_new", None),
     ],
 )
 def test_why_a_reply_ended_is_told_in_one_vocabulary(word: str, finish: str, own: str | None):
@@ -134,7 +135,7 @@ def test_a_block_of_a_reply_is_the_same_whole_and_streamed(name: str):
     assert read(write_stream(said))[1] == message
 
 
-@given(replies, st.sampled_from(["end_turn", "stop_sequence", "tool_use"]), st.booleans())
+@given(replies, st.sampled_from(["end_turn", "stop_sequence", "max_tokens"]), st.booleans())
 def test_a_reply_is_the_same_whole_and_streamed(reply: AgenticMessage, stop: str, counted: bool):
     more = {"usage": USAGE, "metrics": {"latencyMs": 9}} if counted else {}
     said = {**write_reply(reply), "stopReason": stop, **more}
@@ -496,3 +497,13 @@ def test_whatever_is_fed_only_sutures_errors_come_out(events: list[dict[str, Any
 def test_whatever_body_comes_only_sutures_errors_come_out(payload: dict[str, Any]):
     with suppress(ModelError):
         assert codec.decode_reply(payload).role == "assistant"
+
+
+@pytest.mark.parametrize("word", ["malformed_tool_use", "malformed_model_output"])
+def test_what_the_service_could_not_read_is_a_slip_of_the_models(word: str):
+    said = body({"text": "hi"}, stop=word)
+    with pytest.raises(ModelReplyError, match=word) as caught:
+        codec.decode_reply(said)
+    assert caught.value.retryable
+    with pytest.raises(ModelReplyError, match=word):
+        read(write_stream(said))

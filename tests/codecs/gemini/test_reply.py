@@ -11,6 +11,7 @@ from suture.errors import (
     ContextLengthError,
     ModelAuthError,
     ModelError,
+    ModelReplyError,
     ModelRequestError,
     ModelServerError,
     ModelTimeoutError,
@@ -146,7 +147,6 @@ CALL = {"functionCall": {"name": "f", "args": {}}}
         ("SAFETY", [], "content_filter", "SAFETY"),
         ("PROHIBITED_CONTENT", [], "content_filter", "PROHIBITED_CONTENT"),
         ("RECITATION", [], "content_filter", "RECITATION"),
-        ("MALFORMED_FUNCTION_CALL", [], "MALFORMED_FUNCTION_CALL", None),
         ("SOMETHING_NEW", [CALL], "SOMETHING_NEW", None),
     ],
 )
@@ -295,3 +295,10 @@ def test_a_response_that_makes_no_sense_is_an_error_that_says_what(payload: dict
         CODEC.decode_reply(payload)
     assert caught.value.retryable
     assert "the reply makes no sense" in str(caught.value)
+
+
+def test_a_call_that_gemini_could_not_read_is_a_slip_with_its_words():
+    told = body(reason="MALFORMED_FUNCTION_CALL")
+    told["candidates"][0]["finishMessage"] = "Malformed function call: print(weather("
+    with pytest.raises(ModelReplyError, match=r"MALFORMED_FUNCTION_CALL: Malformed function call: print\(weather\("):
+        CODEC.decode_reply(told)

@@ -114,9 +114,9 @@ def test_the_texts_of_one_message_become_one():
     ]
 
 
-def test_texts_of_the_models_go_on_unless_something_stood_between():
-    blocks = [AssistantGenText("At "), AssistantGenText("six."), CALLED, AssistantGenText("So.")]
-    assert written(reply(*blocks)) == [made("At six.\nSo.", tool_calls=[CALL])]
+def test_texts_of_the_model_are_one_text_whatever_stood_between():
+    blocks = [AssistantGenText("At "), AssistantGenText("six."), CALLED, AssistantGenText(" So.")]
+    assert written(reply(*blocks)) == [made("At six. So.", tool_calls=[CALL])]
 
 
 def test_results_are_messages_of_their_own_where_they_stand():

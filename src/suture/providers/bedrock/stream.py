@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 from suture.codecs.codec import as_json
 from suture.codecs.contents import rest_of
 from suture.codecs.replies import BlockReader, OpenBlock, join_base64, make_meta, read_failure, read_usage
-from suture.errors import InputError, ModelError
+from suture.errors import InputError, ModelError, ModelReplyError
 from suture.messages import Delta, ResponseMeta
 from suture.wires.fields import expect, get, is_map, map_of, object_of, text_of
 
@@ -19,6 +19,7 @@ _REASONS = {
     **dict.fromkeys(("content_filtered", "guardrail_intervened"), "content_filter"),
     "tool_use": "tool_calls",
 }
+_SLIPS = ("malformed_model_output", "malformed_tool_use")
 _COUNTS = {
     "prompt_tokens": "inputTokens cacheReadInputTokens cacheWriteInputTokens",
     "completion_tokens": "outputTokens",
@@ -66,10 +67,13 @@ def has_only(value: Any, *names: str) -> TypeGuard[Mapping[str, Any]]:
 
 def read_meta(body: Mapping[str, Any]) -> ResponseMeta:
     """Return why a reply ended, its token usage, and the other fields of its body."""
+    word = text_of(body, "stopReason")
+    if word in _SLIPS:
+        raise ModelReplyError(f"the model's reply is of no use: {word}", provider=WIRE, code=word)
     usage = body.get("usage")
     counted = None if usage is None else read_usage(usage, _COUNTS)
     facts = {**rest_of(body, "output", "stopReason", _RESPONSE), "id": get(body.get(_RESPONSE), "RequestId")}
-    return make_meta(facts, text_of(body, "stopReason"), _REASONS, counted)
+    return make_meta(facts, word, _REASONS, counted)
 
 
 # Streams

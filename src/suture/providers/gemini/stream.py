@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from suture.codecs.contents import rest_of
 from suture.codecs.replies import StreamReader, make_meta, read_failure, read_usage
-from suture.errors import InputError, ModelRequestError
+from suture.errors import InputError, ModelReplyError, ModelRequestError
 from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TopLogProb
 from suture.wires import plain
 from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, listed, object_of, text_of
@@ -24,6 +24,10 @@ _FILTERED = (
     *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
 )
 _REASONS = {"STOP": "stop", "MAX_TOKENS": "length", **dict.fromkeys(_FILTERED, "content_filter")}
+_SLIPS = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
+"""Reasons of a reply that another attempt may better: python-genai#1836, pydantic-ai#3095, hermes-agent#83886."""
+_REFUSALS = ("MISSING_THOUGHT_SIGNATURE",)
+"""Reasons that lie in the request."""
 _BAD_KEY = "API_KEY_INVALID"
 STANDARD = str.maketrans("-_", "+/")
 _NAMES = ("responseId", "modelVersion")
@@ -85,6 +89,11 @@ def first_candidate(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Sequence[Any]) -> ResponseMeta:
     """Return why a reply ended, its token usage, its log probabilities, and the other fields of its body."""
+    word = text_of(candidate, "finishReason")
+    if word in _SLIPS or word in _REFUSALS:
+        told = ": ".join([text for text in (word, text_of(candidate, "finishMessage")) if text])
+        kind = ModelReplyError if word in _SLIPS else ModelRequestError
+        raise kind(f"the model's reply is of no use: {told}", provider=GEMINI, code=word)
     calls = any(isinstance(block, FunctionToolCall) for block in blocks)
     reasons = {**_REASONS, "STOP": "tool_calls"} if calls else _REASONS
     facts = {
@@ -95,7 +104,7 @@ def read_meta(body: Mapping[str, Any], candidate: Mapping[str, Any], blocks: Seq
     }
     usage = body.get("usageMetadata")
     counted = None if usage is None else read_usage(usage, _COUNTS)
-    return make_meta(facts, text_of(candidate, "finishReason"), reasons, counted, _read_logprobs(candidate))
+    return make_meta(facts, word, reasons, counted, _read_logprobs(candidate))
 
 
 def _read_logprobs(candidate: Mapping[str, Any]) -> tuple[LogProb, ...] | None:
@@ -182,7 +191,7 @@ class GeminiReader(StreamReader):
             yield Delta(usage=read_usage(self._usage, _COUNTS))
 
     def fold(self) -> Mapping[str, Any] | None:
-        if not self._candidate.get("finishReason"):
+        if not self._candidate.get("finishReason") and not (self.is_done and self._parts):
             return None
         candidate = {**self._candidate, **({_LOGPROBS: self._logprobs} if self._logprobs else {})}
         parts = [_join(*part) if isinstance(part, list) else part for part in self._parts]

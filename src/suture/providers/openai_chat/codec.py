@@ -1,5 +1,6 @@
 """Translates messages and requests of OpenAI's Chat Completions into native values, and back."""
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, ClassVar
@@ -13,8 +14,9 @@ from suture.codecs.losses import Losses, Lost
 from suture.codecs.native import REST
 from suture.codecs.replies import make_meta, read_logprobs
 from suture.codecs.requests import SCHEMA, RequestForm
-from suture.errors import InputError, ModelServerError
+from suture.errors import InputError, ModelReplyError, ModelServerError
 from suture.providers.openai_chat import stream
+from suture.providers.openai_chat.calls import separate_calls
 from suture.providers.openai_chat.wire import detail_text, write_media
 from suture.wires.fields import argument_json, is_list, is_map, list_of, map_of, text_of
 from suture.wires.values import KIND
@@ -24,6 +26,8 @@ _REASONS = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "model_
 """Finish reasons for which some servers have their own words."""
 _FAILED = ("error", "insufficient_system_resource")
 """Finish reasons of a reply that the server could not finish; the second is DeepSeek's."""
+_SLIP = re.compile("malformed_function_call|unexpected_tool_call", re.IGNORECASE)
+"""What Gemini's compatible endpoint says of a call that it could not read."""
 _LISTED, _NAMED = "listed", "named"
 """Marks in `extra`: the content was a list though one text says the same; a result carried its tool's name."""
 _RETURN_FIELDS = ("extra_content", _LISTED)
@@ -185,6 +189,8 @@ def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapp
     word = text_of(choice, "finish_reason")
     if word in _FAILED:
         raise ModelServerError("the model broke off with an error", provider=WIRE)
+    if _SLIP.search(word) is not None:
+        raise ModelReplyError(f"the model's reply is of no use: {word}", provider=WIRE, code=word)
     likely = map_of(choice, "logprobs")  # a `ResponseMeta` has no place for those of a refusal
     logprobs = read_logprobs(likely["content"]) if contents.rest_of(likely).keys() == {"content"} else None
     known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
@@ -288,14 +294,14 @@ class _Reply(_Writer):
         self.calls: list[Any] = []
 
     def write(self, blocks: _PathedBlocks, *, as_list: bool) -> dict[str, Any]:
-        """Return the message that `blocks` make; a text right after another continues it."""
+        """Return the message that `blocks` make; a text behind another continues it."""
         last: Any = None
         for self.path, block in blocks:
             part = self.writers.get(type(block), _Writer.write_words)(self, block)
             if part is not None:
                 goes_on = isinstance(block, native.AssistantGenText) and isinstance(last, native.AssistantGenText)
                 self.parts.append(("" if goes_on else "\n", part))
-            last = block
+                last = block
         refusals = [pair for pair in self.parts if pair[1].get("type") == "refusal"]
         if len(refusals) == 1 and len(refusals[0][1]) == 2 and isinstance(refusals[0][1].get("refusal"), str):
             self.parts.remove(refusals[0])
@@ -476,7 +482,7 @@ class OpenAIChatCodec(Codec):
         if not (message := map_of(choice, "message")):
             raise InputError("a reply without a message")
         stream.raise_error(choice)
-        read = _Reader(by_model=True).read_reply(message)
+        read = _Reader(by_model=True).read_reply(separate_calls(message))
         rest = map_of(read.extra, WIRE)
         sent = {name: value for name, value in rest.items() if name in _RETURN_FIELDS}
         beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}

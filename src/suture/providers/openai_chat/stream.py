@@ -10,8 +10,9 @@ from suture.codecs import replies
 from suture.codecs.contents import rest_of
 from suture.errors import InputError
 from suture.messages import Delta, TokenUsage
+from suture.providers.openai_chat.calls import id_of
 from suture.providers.openai_chat.wire import detail_text
-from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, object_of, text_of
+from suture.wires.fields import argument_json, expect, is_list, is_map, list_of, object_of, parse_json, text_of
 
 WIRE = "openai-chat"
 THOUGHT, DETAILS = "reasoning_content", "reasoning_details"
@@ -82,9 +83,7 @@ class ChatReader(replies.StreamReader):
         self._thought_field = ""
 
     def fold(self) -> Mapping[str, Any] | None:
-        """Return the body that the chunks make; `None` if no chunk said why the reply ended."""
-        if not self._reason:
-            return None
+        """Return the body that the chunks make; `None` if none said why it ended and no mark said that it did."""
         message: dict[str, Any] = {**self._message.join(), "role": "assistant", "content": self._content.join()}
         audio = {name: value for name, value in self._audio.join().items() if value != ""}
         sound = self._audio.texts.get("data", [])
@@ -98,6 +97,8 @@ class ChatReader(replies.StreamReader):
             "tool_calls": [call.join() for call in self._calls.all],
         }
         message |= {name: value for name, value in found.items() if value}
+        if not self._reason and not (self.is_done and any(message[name] for name in message if name != "role")):
+            return None
         choice = {**self._choice.join(), "index": 0, "message": message, "finish_reason": self._reason}
         if self._logprobs:
             choice["logprobs"] = self._logprobs
@@ -264,9 +265,20 @@ class _Call:
         self.arguments: list[str] = []
         self.rest, self.inner = _Pieces(("index", "id", "type", *ARGUMENTS)), _Pieces(("name", *ARGUMENTS.values()))
 
-    def is_other(self, name: str) -> bool:
-        """Return whether a piece with `name` belongs to another call."""
-        return bool(name and self.name and name != self.name)
+    def is_other(self, name: str, call_id: str, arguments: str) -> bool:
+        """Return whether a piece with a name belongs to another call.
+
+        A name may come in pieces, before the arguments, of a call that has an id. One that is repeated is that of
+        another call if the arguments so far are whole and others begin (hermes-agent#62940).
+        """
+        if not name or not self.name:
+            return False
+        said = "".join(self.arguments)
+        if name != self.name:
+            return bool(said) or not self.id or call_id not in ("", self.id)
+        if call_id or self.id or not arguments.lstrip().startswith("{") or not said.rstrip().endswith("}"):
+            return False
+        return bool(parse_json(said))  # an empty object may only be how the arguments begin
 
     def join(self) -> dict[str, Any]:
         kind = self.kind or "function"
@@ -297,20 +309,20 @@ class _Calls:
         return [delta for piece in pieces for delta in self._add(piece)]
 
     def _add(self, piece: Mapping[str, Any]) -> list[Delta]:
-        kind, call_id = text_of(piece, "type"), text_of(piece, "id")
+        kind, call_id = text_of(piece, "type"), id_of(piece)
         field = "custom" if kind == "custom" or "custom" in piece else "function"
         held = object_of(piece, field, optional=True)
         name, said = text_of(held, "name"), held.get(ARGUMENTS[field])
         arguments = argument_json(said) if is_map(said) else text_of(held, ARGUMENTS[field])
         index = None if piece.get("index") is None else expect(piece["index"], int, "a whole number", "index")
         bare = piece.get("id") is None and held.get("name") is None
-        call = self._last = self._find(index, call_id, name, bare=bare)
+        call = self._last = self._find(index, call_id, name, arguments, bare=bare)
         call.kind = call.kind or kind or ("custom" if field == "custom" else "")
         call.arguments.append(arguments)
         call.rest.add(piece)
         call.inner.add(held)
-        new_name = "" if call.name else name
-        call.id, call.name = call.id or call_id, call.name or name
+        new_name = name if name != call.name else ""
+        call.id, call.name = call.id or call_id, call.name + new_name
         if new_name:
             call.named = self._chunk
         if call.id:
@@ -321,19 +333,21 @@ class _Calls:
         call.shown = call.shown or bool(new_id)
         return [Delta(call_index=call.place, call_id=new_id, name=new_name, arguments=arguments)]
 
-    def _find(self, index: int | None, call_id: str, name: str, *, bare: bool) -> _Call:
+    def _find(self, index: int | None, call_id: str, name: str, arguments: str, *, bare: bool) -> _Call:
         """Return the call that a piece with these marks belongs to, perhaps a new one."""
         if index is None:
             known, last = self._by_id.get(call_id), self._last
             if known is None:
                 known = None if last is None or (call_id and last.id) or (name and last.name) else last
-            elif (name and known.named == self._chunk) or known.is_other(name):
+            elif (name and known.named == self._chunk) or known.is_other(name, call_id, arguments):
                 known = None
         elif bare and index not in self._by_index:
             known = self._last  # some servers begin a call under the index of another, then continue under its own
         else:
             known = self._by_index.get(index)
-            if known is not None and ((name and call_id and known.id not in ("", call_id)) or known.is_other(name)):
+            if known is not None and (
+                (name and call_id and known.id not in ("", call_id)) or known.is_other(name, call_id, arguments)
+            ):
                 known = None
         if known is None:
             if index is None and not call_id and not name:

@@ -1,0 +1,70 @@
+"""Calls of tools in a reply of Chat Completions, put right where servers glue them together or number them."""
+
+from collections.abc import Mapping
+from json import JSONDecoder
+from typing import Any
+
+from suture.wires.fields import is_list, is_map, map_of, parse_json, text_of
+
+_DECODE = JSONDecoder(strict=False).raw_decode
+
+
+def id_of(call: Mapping[str, Any]) -> str:
+    """Return the id of a call; some servers count their calls instead.
+
+    >>> id_of({"id": 7}), id_of({"id": "call_1"}), id_of({})
+    ('7', 'call_1', '')
+    """
+    found = call.get("id")
+    return str(found) if type(found) is int else text_of(call, "id")
+
+
+def separate_calls(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the message of a reply, in which each call has a text as its id, and arguments of its own.
+
+    Gemini's compatible endpoint gives the arguments of parallel calls as one (hermes-agent#62940). Some servers send
+    an empty object first (openai-agents-js#712), or all the arguments again at the end (cline/kanban#339).
+
+    >>> call = {"id": "a", "function": {"name": "f", "arguments": '{"x": 1}{"x": 2}'}}
+    >>> [each["function"]["arguments"] for each in separate_calls({"tool_calls": [call]})["tool_calls"]]
+    ['{"x": 1}', '{"x": 2}']
+    """
+    calls = message.get("tool_calls")
+    if not is_list(calls) or not all(map(is_map, calls)):
+        return message
+    separate = [one for call in calls for one in _separate(call)]
+    return message if separate == calls else {**message, "tool_calls": separate}
+
+
+def _separate(call: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    call = {**call, "id": id_of(call)} if type(call.get("id")) is int else call
+    function = map_of(call, "function")
+    arguments = function.get("arguments")
+    if not isinstance(arguments, str) or arguments.count("{") < 2 or parse_json(arguments) is not None:
+        return [call]
+    texts = _objects_in(arguments)
+    if not texts:
+        return [call]
+    calls = [{**call, "function": {**function, "arguments": text}} for text in texts]
+    return [calls[0], *[{**other, "id": ""} for other in calls[1:]]]
+
+
+def _objects_in(text: str) -> list[str]:
+    """Return the different objects of which a text consists, without empty ones; none if it is anything else."""
+    found: list[str] = []
+    place, values = 0, list[Any]()
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        try:
+            value, end = _DECODE(text, place)
+        except (ValueError, RecursionError):
+            return []
+        if value.__class__ is not dict:
+            return []
+        if value and value not in values:
+            values.append(value)
+            found.append(text[place:end])
+        place = end
+    return found or ["{}"]
