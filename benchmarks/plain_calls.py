@@ -29,7 +29,7 @@ class _Chat(BaseHTTPRequestHandler):
         _Chat.connections += 1
         super().setup()
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that it has
         """Say nothing."""
 
     def do_GET(self) -> None:

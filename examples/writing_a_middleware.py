@@ -31,36 +31,36 @@ from suture.testing import ScriptedModel
 class Timing(ChatModelAgentMiddleware[Message]):
     """Logs every model turn and tool call, tells the model to be brief, and sends the times as an event."""
 
-    def before_agent(self, context: ChatModelAgentContext[Message], /) -> ChatModelAgentContext[Message]:
+    def before_agent(self, context: ChatModelAgentContext[Message]) -> ChatModelAgentContext[Message]:
         # Once per run. What it changes applies to the whole run.
         print(f"before_agent: tools {', '.join(each.name for each in context.tools)}")
         return replace(context, instruction=f"{context.instruction} Be brief.")
 
-    def before_model_rewrite_state(self, state: ChatModelAgentState[Message], model_context: ModelContext, /) -> None:
+    def before_model_rewrite_state(self, state: ChatModelAgentState[Message], model_context: ModelContext) -> None:
         # Before each turn. Returning nothing changes nothing.
         current_run().values["timing.turns"] = model_context.turn
         print(f"before turn {model_context.turn}: {len(state.messages)} messages")
 
-    async def wrap_model_call(self, request: ModelRequest[Message], proceed: AskModel, /) -> Message:
+    async def wrap_model_call(self, request: ModelRequest[Message], proceed: AskModel) -> Message:
         # Around one attempt. A changed request is for that attempt only.
         started = time.perf_counter()
         reply = await proceed(request)
         _note("model", request.message_id, started)
         return reply
 
-    def after_model_rewrite_state(self, state: ChatModelAgentState[Message], model_context: ModelContext, /) -> None:
+    def after_model_rewrite_state(self, state: ChatModelAgentState[Message], model_context: ModelContext) -> None:
         # After each turn: the reply is the last message.
         reply = state.messages[-1]
         print(f"after turn {model_context.turn}: {', '.join(call.name for call in reply.tool_calls) or reply.content}")
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
         # Around one call of any tool.
         started = time.perf_counter()
         result = await proceed(call)
         _note("tool", call.name, started)
         return result
 
-    async def after_agent(self, state: ChatModelAgentState[Message], outcome: Outcome, /) -> None:
+    async def after_agent(self, state: ChatModelAgentState[Message], outcome: Outcome) -> None:
         # Once per run, however it ended.
         run = current_run()
         print(f"after_agent: {outcome}, {run.values['timing.turns']} turns, {len(run.cache['timing'])} timed")

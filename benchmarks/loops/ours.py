@@ -34,7 +34,7 @@ class _Through(ModelWrapper):
 
 
 class _Noop(ChatModelAgentMiddleware):
-    def before_model_rewrite_state(self, state: Any, mc: Any) -> None:
+    def before_model_rewrite_state(self, state: Any, model_context: Any) -> None:
         return None
 
     async def wrap_model_call(self, request: Any, proceed: Any) -> Any:
@@ -53,7 +53,7 @@ class _Looking(ModelWrapper):
 
 
 class _Reading(_Noop):
-    def wrap_model(self, model: Any, mc: Any) -> Any:
+    def wrap_model(self, model: Any, model_context: Any) -> Any:
         return _Looking(model)
 
     wrap_model_call: Any = ChatModelAgentMiddleware.wrap_model_call  # the reference's hook reads the stream instead

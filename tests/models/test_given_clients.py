@@ -192,7 +192,8 @@ def test_another_http_client_in_the_same_client_is_used():
         client._client = AsyncClient(headers={"x-second": "yes"})
         agent.run_sync("hi")
         assert [asked.headers.get("x-second") for asked in server.requests] == [None, "yes"]
-        assert client._client._transport._pool.connections == []
+        transport: Any = client._client._transport
+        assert transport._pool.connections == []
         assert server.connections == 2
 
 

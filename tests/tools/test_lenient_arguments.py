@@ -431,11 +431,15 @@ def test_a_secret_default_is_not_shown():
     assert "default" not in parameters["properties"]["value"]
 
 
+Ids = TypeAliasType("Ids", list[int])
+Boxes = TypeAliasType("Boxes", list[Plain[T]], type_params=(T,))
+
+
 @pytest.mark.parametrize(
     ("alias", "written", "value"),
     [
-        (TypeAliasType("Ids", list[int]), '["1"]', [1]),
-        (TypeAliasType("Boxes", list[Plain[T]], type_params=(T,))[int], '[{"value": "1"}]', [Plain(1)]),
+        (Ids, '["1"]', [1]),
+        (Boxes[int], '[{"value": "1"}]', [Plain(1)]),
     ],
     ids=repr,
 )
@@ -480,7 +484,7 @@ class Unbound:
 
 @dataclasses.dataclass
 class Lost:
-    it: "Missing"  # noqa: F821 - that is the point
+    it: "Missing"  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
 
 SMALL = '"abcd"'

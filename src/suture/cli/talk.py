@@ -237,17 +237,17 @@ class _Guard(ChatModelAgentMiddleware[Any]):
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
 
-    def before_model_rewrite_state(self, state: ChatModelAgentState[Any], model_context: ModelContext, /) -> None:
+    def before_model_rewrite_state(self, state: ChatModelAgentState[Any], model_context: ModelContext) -> None:
         with suppress(Refusal):  # reported at the end of the turn, when it fails again
             self._talk.write(state.messages)
 
     after_model_rewrite_state = before_model_rewrite_state
 
-    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
+    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel) -> Any:
         with _catch_exits():
             return _to_unicode(await proceed(request))
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
         with _catch_exits():
             return await proceed(call)
 

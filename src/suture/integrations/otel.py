@@ -20,7 +20,8 @@ from suture.messages import Delta, ResponseMeta, TokenUsage, ToolResult
 from suture.wires import ChatWire, get_chat_wire
 
 try:
-    from opentelemetry import context, metrics, trace
+    from opentelemetry import context as otel_context
+    from opentelemetry import metrics, trace
     from opentelemetry.trace import SpanKind, Status, StatusCode
 except ImportError:
     import_extra("opentelemetry", "opentelemetry-api>=1.37")  # says how to install it
@@ -30,7 +31,7 @@ __all__ = ["Telemetry"]
 
 _OTHER = "_OTHER"
 """The conventions' name for an error or a tool without a name."""
-_CONVERSATION = context.create_key("suture.conversation")
+_CONVERSATION = otel_context.create_key("suture.conversation")
 _Show = Callable[[Any], Any]
 """The agent's `redact`: returns the part of a value that may be shown."""
 T = TypeVar("T")
@@ -71,24 +72,24 @@ class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
             for kind, (name, unit, description, bounds) in _HISTOGRAMS.items()
         }
 
-    def before_agent(self, agent_context: kernel.ChatModelAgentContext[Any], /) -> None:
+    def before_agent(self, context: kernel.ChatModelAgentContext[Any]) -> None:
         """Begin the span of the run, and make it the current one for everything in the run."""
         run, measures = current_run(), not _is_idle(self._meter_provider or metrics.get_meter_provider())
         if not measures and _is_idle(self._tracer_provider or trace.get_tracer_provider()):
             return
         own = run.conversation_id if run.conversation_id != run.run_id else ""
-        conversation = str(context.get_value(_CONVERSATION) or own)  # the outer run's, if there is one
+        conversation = str(otel_context.get_value(_CONVERSATION) or own)  # the outer run's, if there is one
         agent = {"gen_ai.agent.name": run.agent}
         shared = {**agent, "gen_ai.conversation.id": conversation}
         operation = self._begin("invoke_agent", run.agent, {**_model_attributes(run.model), **shared}, agent)
         if operation.span.get_span_context().is_valid:  # attached in a context that ends with the run
-            context.attach(context.set_value(_CONVERSATION, conversation, operation.context))
+            otel_context.attach(otel_context.set_value(_CONVERSATION, conversation, operation.context))
         if operation.span.is_recording() or measures:
-            tools = {tool.name: tool.info.description for tool in agent_context.tools}
+            tools = {tool.name: tool.info.description for tool in context.tools}
             run.cache[self] = _Record(operation, shared, run.usage, tools)
-            operation.note_input(agent_context.instruction, agent_context.messages)
+            operation.note_input(context.instruction, context.messages)
 
-    async def wrap_model_call(self, request: kernel.ModelRequest[Any], proceed: kernel.AskModel, /) -> Any:
+    async def wrap_model_call(self, request: kernel.ModelRequest[Any], proceed: kernel.AskModel) -> Any:
         """Record a request to the model as a span."""
         run, message = current_run(), None
         record: _Record | None = run.cache.get(self)
@@ -111,7 +112,7 @@ class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
             record.run.error = operation.error  # in case it ends the run
         return message
 
-    async def wrap_tool_call(self, call: kernel.ToolCallRequest, proceed: kernel.CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: kernel.ToolCallRequest, proceed: kernel.CallTool) -> ToolResult:
         """Record a tool call as a span."""
         record: _Record | None = current_run().cache.get(self)
         if record is None:
@@ -127,7 +128,7 @@ class Telemetry(kernel.ChatModelAgentMiddleware[Any]):
             operation.error = "tool_error" if result.is_error else ""
         return result
 
-    def after_agent(self, state: kernel.ChatModelAgentState[Any], outcome: Outcome, /) -> None:
+    def after_agent(self, state: kernel.ChatModelAgentState[Any], outcome: Outcome) -> None:
         """End the span of the run, however the run ended."""
         run = current_run()
         record: _Record | None = run.cache.get(self)
@@ -180,11 +181,11 @@ class _Operation:
         self._start, self._duration, self._captures, self._began = start, duration, captures, perf_counter()
 
     def __enter__(self) -> Self:
-        self._token = context.attach(self.context)
+        self._token = otel_context.attach(self.context)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
-        context.detach(self._token)
+        otel_context.detach(self._token)
         if kind is None:
             self.end("failed" if self.error else "finished")
         elif isinstance(error, Exception):

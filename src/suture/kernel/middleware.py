@@ -151,64 +151,64 @@ class ChatModelAgentMiddleware(Generic[M]):
     ...         return result
     """
 
-    def before_agent(self, context: ChatModelAgentContext[M], /) -> MaybeAwaitable[ChatModelAgentContext[M] | None]:
+    def before_agent(self, context: ChatModelAgentContext[M]) -> MaybeAwaitable[ChatModelAgentContext[M] | None]:
         """Change what the run works with. Once per run, and again when it is resumed."""
 
     def before_model_rewrite_state(
-        self, state: ChatModelAgentState[M], model_context: ModelContext, /
+        self, state: ChatModelAgentState[M], model_context: ModelContext
     ) -> MaybeAwaitable[ChatModelAgentState[M] | None]:
         """Change the state before a model turn; the change lasts."""
 
     def after_model_rewrite_state(
-        self, state: ChatModelAgentState[M], model_context: ModelContext, /
+        self, state: ChatModelAgentState[M], model_context: ModelContext
     ) -> MaybeAwaitable[ChatModelAgentState[M] | None]:
         """Change the state after a model turn, the reply last in it; the change lasts and decides the next step."""
 
-    async def wrap_model_call(self, request: ModelRequest[M], proceed: AskModel, /) -> M:
+    async def wrap_model_call(self, request: ModelRequest[M], proceed: AskModel) -> M:
         """Wrap one attempt to ask the model; `await proceed(request)` returns its whole reply."""
         return await proceed(request)
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
         """Wrap one call of any tool; `await proceed(call)` returns its whole result.
 
         It may be awaited again, which starts the call again, but not twice at the same time.
         """
         return await proceed(call)
 
-    def wrap_model(self, model: Model[M], model_context: ModelContext, /) -> MaybeAwaitable[Model[M]]:
+    def wrap_model(self, model: Model[M], model_context: ModelContext) -> MaybeAwaitable[Model[M]]:
         """Wrap the model for one attempt. Changes are not kept."""
         del model_context
         return model
 
     def wrap_invokable_tool_call(
-        self, endpoint: InvokableEndpoint, context: ToolContext, /
+        self, endpoint: InvokableEndpoint, context: ToolContext
     ) -> MaybeAwaitable[InvokableEndpoint]:
         """Wrap one call of a plain tool."""
         del context
         return endpoint
 
     def wrap_streamable_tool_call(
-        self, endpoint: StreamableEndpoint, context: ToolContext, /
+        self, endpoint: StreamableEndpoint, context: ToolContext
     ) -> MaybeAwaitable[StreamableEndpoint]:
         """Wrap one call of a streaming tool."""
         del context
         return endpoint
 
     def wrap_enhanced_invokable_tool_call(
-        self, endpoint: EnhancedInvokableEndpoint, context: ToolContext, /
+        self, endpoint: EnhancedInvokableEndpoint, context: ToolContext
     ) -> MaybeAwaitable[EnhancedInvokableEndpoint]:
         """Wrap one call of a multimodal tool."""
         del context
         return endpoint
 
     def wrap_enhanced_streamable_tool_call(
-        self, endpoint: EnhancedStreamableEndpoint, context: ToolContext, /
+        self, endpoint: EnhancedStreamableEndpoint, context: ToolContext
     ) -> MaybeAwaitable[EnhancedStreamableEndpoint]:
         """Wrap one call of a multimodal streaming tool."""
         del context
         return endpoint
 
-    def after_agent(self, state: ChatModelAgentState[M], outcome: Outcome, /) -> MaybeAwaitable[None]:
+    def after_agent(self, state: ChatModelAgentState[M], outcome: Outcome) -> MaybeAwaitable[None]:
         """Clean up: once per run or resume, however it ended. An error here never replaces the outcome."""
 
 

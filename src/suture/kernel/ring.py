@@ -397,7 +397,7 @@ class EventSenderModelWrapper(ChatModelAgentMiddleware[Any]):
 
     sends_model_events = True
 
-    async def wrap_model_call(self, request: requests.ModelRequest[Any], proceed: requests.AskModel, /) -> Any:
+    async def wrap_model_call(self, request: requests.ModelRequest[Any], proceed: requests.AskModel) -> Any:
         """Send the model's output as it is at this place."""
         sender = current_frame().sender
         if sender is None:
@@ -416,7 +416,7 @@ class EventSenderToolWrapper(ChatModelAgentMiddleware[Any]):
 
     sends_tool_events = True
 
-    async def wrap_tool_call(self, call: requests.ToolCallRequest, proceed: requests.CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: requests.ToolCallRequest, proceed: requests.CallTool) -> ToolResult:
         """Send the call and its result as they are at this place."""
         sender = current_frame().sender
         if sender is None:

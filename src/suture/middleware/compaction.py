@@ -112,7 +112,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
 
     # The tools that read what was saved
 
-    def before_agent(self, context: kernel.ChatModelAgentContext[Any], /) -> kernel.ChatModelAgentContext[Any]:
+    def before_agent(self, context: kernel.ChatModelAgentContext[Any]) -> kernel.ChatModelAgentContext[Any]:
         """Add the tools that read saved content, except those whose names are taken."""
         names = {tool.name for tool in context.tools}
         if self._reads:
@@ -137,7 +137,7 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     # Before the model
 
     def before_model_rewrite_state(  # not async: most turns need no compaction, and should not pay for a coroutine
-        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
+        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext
     ) -> kernel.ChatModelAgentState[Any] | Awaitable[kernel.ChatModelAgentState[Any] | None] | None:
         """Count the tokens, and compact the history if there are too many."""
         run = self._run()

@@ -93,7 +93,7 @@ class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
         return {"orphans": self.orphans, "is_placeholder": self.is_synthetic}
 
     def before_model_rewrite_state(
-        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
+        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext
     ) -> Awaitable[kernel.ChatModelAgentState[Any] | None] | None:
         """Repair the history permanently; for one that is in order, only new messages are looked at."""
         if not self.persist or is_in_order(_find_wire(model_context.wire), History.of(state.messages)):
@@ -106,7 +106,7 @@ class PatchToolCalls(kernel.ChatModelAgentMiddleware[Any]):
         fixed = await self._repair(state.messages, wire)
         return None if fixed is None else kernel.replace(state, messages=fixed[0], report=fixed[1].to_dict())
 
-    async def wrap_model_call(self, request: kernel.ModelRequest[Any], proceed: kernel.AskModel, /) -> Any:
+    async def wrap_model_call(self, request: kernel.ModelRequest[Any], proceed: kernel.AskModel) -> Any:
         """Repair the request, for this call only."""
         if not self.persist:
             fixed = await self._repair(request.messages, kernel.current_run().wire)

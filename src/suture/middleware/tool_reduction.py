@@ -103,7 +103,7 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
 
     # Before the agent: tools that read what was saved
 
-    def before_agent(self, context: kernel.ChatModelAgentContext[Any], /) -> kernel.ChatModelAgentContext[Any]:
+    def before_agent(self, context: kernel.ChatModelAgentContext[Any]) -> kernel.ChatModelAgentContext[Any]:
         """Add the tools that read what was saved, but none whose name is taken."""
         if context.messages:
             self._record().see(context.messages)
@@ -117,7 +117,7 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
     # Before the model: what is too long is truncated, what is old is cleared
 
     async def before_model_rewrite_state(
-        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext, /
+        self, state: kernel.ChatModelAgentState[Any], model_context: kernel.ModelContext
     ) -> kernel.ChatModelAgentState[Any] | None:
         """Look at the new messages; reduce the history only if there is too much of it."""
         if not (self.truncates_any or self.clears_any):
@@ -156,7 +156,7 @@ class ToolReduction(Settings, InRun, kernel.ChatModelAgentMiddleware[Any]):
 
     # When a tool returns: what is too long is truncated, and no tool may claim that something was saved
 
-    async def wrap_tool_call(self, call: kernel.ToolCallRequest, proceed: Any, /) -> ToolResult:
+    async def wrap_tool_call(self, call: kernel.ToolCallRequest, proceed: Any) -> ToolResult:
         """Truncate the output of a tool, while it streams or when it returns."""
         if not self.truncates(call.name):
             return without_mark(await proceed(call))

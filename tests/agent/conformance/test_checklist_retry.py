@@ -139,7 +139,7 @@ def test_every_reply_that_a_model_gave_is_counted_whatever_becomes_of_it(way: st
     reply = Message("assistant", "fine", response_meta=ResponseMeta(usage=cost))
 
     class Wrapper(ChatModelAgentMiddleware[Any]):
-        async def wrap_model_call(self, request: Any, proceed: Any, /) -> Any:
+        async def wrap_model_call(self, request: Any, proceed: Any) -> Any:
             said = await proceed(request)
             if way == "raises":
                 raise ValueError("not good enough")
@@ -151,7 +151,7 @@ def test_every_reply_that_a_model_gave_is_counted_whatever_becomes_of_it(way: st
             return Message.assistant("anew") if way == "answers anew" else said
 
     class Around(ChatModelAgentMiddleware[Any]):
-        def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+        def wrap_model(self, model: Any, model_context: Any) -> Any:
             return ModelWrapper(model)
 
     refuse = RetryDecision[Any](rewrite_error=ValueError("refused"))
@@ -257,7 +257,7 @@ class Asking(ModelWrapper[Any]):
 @every_wire
 def test_r5_an_interrupt_is_neither_retried_nor_failed_over(speech: Speech):
     class Approving(ChatModelAgentMiddleware[Any]):
-        def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+        def wrap_model(self, model: Any, model_context: Any) -> Any:
             return Asking(model)
 
     judged_errors: list[Any] = []

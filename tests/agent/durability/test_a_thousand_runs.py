@@ -174,22 +174,22 @@ class _Own(ChatModelAgentMiddleware[Any]):
         if first != "next":
             self.crowd.own(first.split()[0], place)
 
-    def before_agent(self, context, /):
+    def before_agent(self, context):
         self._look(context.messages, "before_agent")
 
-    async def before_model_rewrite_state(self, state, model_context, /):
+    async def before_model_rewrite_state(self, state, model_context):
         await asyncio.sleep(0)
         self._look(state.messages, "before_model")
 
-    async def after_model_rewrite_state(self, state, model_context, /):
+    async def after_model_rewrite_state(self, state, model_context):
         await asyncio.sleep(0)
         self._look(state.messages, "after_model")
 
-    async def wrap_tool_call(self, call, proceed, /):
+    async def wrap_tool_call(self, call, proceed):
         self.crowd.own(call.call_id.split("-")[0], "wrap_tool_call")
         return await proceed(call)
 
-    async def after_agent(self, state, outcome, /):
+    async def after_agent(self, state, outcome):
         await asyncio.sleep(0)
         self._look(state.messages, "after_agent")
 

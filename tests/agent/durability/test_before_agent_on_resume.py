@@ -13,7 +13,7 @@ from tests.agent.durability.small_tools import ask, work
 
 def test_an_input_builder_and_before_agent_add_to_the_input_once(store: AnyStore):
     class Greets(ChatModelAgentMiddleware[Any]):
-        async def before_agent(self, context, /):
+        async def before_agent(self, context):
             if not context.resumed:
                 return suture.replace(context, messages=[*context.messages, Message.user("added")])
             return None
@@ -40,7 +40,7 @@ class Arms(ChatModelAgentMiddleware[Any]):
     def __init__(self) -> None:
         self.calls: list[tuple[bool, int]] = []
 
-    async def before_agent(self, context, /):
+    async def before_agent(self, context):
         self.calls.append((context.resumed, len(context.messages)))
         return suture.replace(context, instruction=f"{context.instruction} Armed.", tools=[*context.tools, ask, work])
 
@@ -67,7 +67,7 @@ def test_before_agent_runs_again_on_resume_and_its_changes_hold(store: AnyStore)
 
 def test_an_instruction_that_before_agent_changes_on_resume_holds_from_there(store: AnyStore):
     class Tells(ChatModelAgentMiddleware[Any]):
-        async def before_agent(self, context, /):
+        async def before_agent(self, context):
             return suture.replace(context, instruction="resumed" if context.resumed else "begun")
 
     agent, model = make([turn(("c1", "ask")), "done"], ask, middlewares=[Tells()], checkpoint_store=store)
@@ -82,7 +82,7 @@ def test_an_instruction_that_before_agent_changes_on_resume_holds_from_there(sto
 
 def test_a_tool_that_before_agent_adds_on_resume_can_be_seen_and_called(store: AnyStore):
     class Grows(ChatModelAgentMiddleware[Any]):
-        async def before_agent(self, context, /):
+        async def before_agent(self, context):
             return suture.replace(context, tools=[*context.tools, work]) if context.resumed else None
 
     agent, model = make(
@@ -100,7 +100,7 @@ def test_a_tool_that_before_agent_adds_on_resume_can_be_seen_and_called(store: A
 
 def test_return_directly_that_before_agent_sets_holds_on_resume(store: AnyStore):
     class Direct(ChatModelAgentMiddleware[Any]):
-        async def before_agent(self, context, /):
+        async def before_agent(self, context):
             return suture.replace(context, return_directly={"ask"})
 
     agent, model = make(
@@ -141,7 +141,7 @@ def test_messages_changed_by_before_agent_on_resume_are_an_error(store: AnyStore
         def __init__(self) -> None:
             self.on = False
 
-        async def before_agent(self, context, /):
+        async def before_agent(self, context):
             if context.resumed and self.on:
                 return suture.replace(context, messages=[*context.messages, Message.user("psst")])
             return context

@@ -30,7 +30,7 @@ class Stuck:
             return "never"
 
         class Ends(ChatModelAgentMiddleware[Any]):
-            async def after_agent(self, state, outcome, /):
+            async def after_agent(self, state, outcome):
                 await asyncio.sleep(0)
                 stuck.ended.append(outcome.value)
 

@@ -315,7 +315,7 @@ def test_the_outcome_of_a_cancel_that_meets_the_end_is_the_end():
     last = asyncio.Event()
 
     class Ends(ChatModelAgentMiddleware[Any]):
-        async def after_agent(self, state, outcome, /):
+        async def after_agent(self, state, outcome):
             last.set()
             for _ in range(5):
                 await asyncio.sleep(0)
@@ -337,7 +337,7 @@ def test_a_hook_that_is_cancelled_leaves_the_history_before_it(store: AnyStore):
     began = asyncio.Event()
 
     class Thinks(ChatModelAgentMiddleware[Any]):
-        async def before_model_rewrite_state(self, state, model_context, /):
+        async def before_model_rewrite_state(self, state, model_context):
             began.set()
             if model_context.turn == 1 and len(state.messages) == 1:
                 await asyncio.Event().wait()

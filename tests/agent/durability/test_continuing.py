@@ -81,7 +81,7 @@ def test_after_an_interrupt_the_waiting_calls_are_told_to_be_overtaken(store: An
 
 def test_after_an_interrupt_in_before_agent_the_first_question_is_still_there(store: AnyStore):
     class Asks(ChatModelAgentMiddleware[Any]):
-        async def before_agent(self, context, /):
+        async def before_agent(self, context):
             answer = await suture.interrupt(f"{len(context.messages)} messages")
             return suture.replace(context, instruction=str(answer))
 

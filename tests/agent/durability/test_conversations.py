@@ -49,7 +49,7 @@ def test_values_of_the_conversation(store: AnyStore):
     found: list[Any] = []
 
     class Counts(ChatModelAgentMiddleware[Any]):
-        def before_model_rewrite_state(self, state, model_context, /):
+        def before_model_rewrite_state(self, state, model_context):
             session = suture.current_run().session
             found.append((session.get("count"), suture.get_run_local_value("mine")))
             session["count"] = session.get("count", 0) + 1

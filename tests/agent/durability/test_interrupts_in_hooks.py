@@ -33,12 +33,12 @@ async def work() -> str:
 class Note(ChatModelAgentMiddleware[Any]):
     """Adds a message before the model, once a turn, which shows how often the hook's change was kept."""
 
-    def before_model_rewrite_state(self, state, model_context, /):
+    def before_model_rewrite_state(self, state, model_context):
         return suture.replace(state, messages=[*state.messages, Message.user(f"note {model_context.turn}")])
 
 
 class BeforeAgent(ChatModelAgentMiddleware[Any]):
-    async def before_agent(self, context, /):
+    async def before_agent(self, context):
         answer = await suture.interrupt("before agent", state="kept")
         return suture.replace(context, instruction=f"{context.instruction} {answer}")
 
@@ -47,7 +47,7 @@ class BeforeModel(ChatModelAgentMiddleware[Any]):
     def __init__(self, *turns: int) -> None:
         self.turns = turns
 
-    async def before_model_rewrite_state(self, state, model_context, /):
+    async def before_model_rewrite_state(self, state, model_context):
         if model_context.turn not in self.turns:
             return None
         answer = await suture.interrupt(f"before model {model_context.turn}")
@@ -59,7 +59,7 @@ class AfterModel(ChatModelAgentMiddleware[Any]):
         self.turns = turns
         self.answers: list[Any] = []
 
-    async def after_model_rewrite_state(self, state, model_context, /):
+    async def after_model_rewrite_state(self, state, model_context):
         if model_context.turn in self.turns:
             self.answers.append(await suture.interrupt(f"after model {model_context.turn}"))
 
@@ -71,7 +71,7 @@ class AroundModel(ChatModelAgentMiddleware[Any]):
         self.where = where
         self.answers: list[Any] = []
 
-    async def wrap_model(self, model, model_context, /):
+    async def wrap_model(self, model, model_context):
         if self.where == "hook":
             self.answers.append(await suture.interrupt("around model"))
             return model
@@ -135,7 +135,7 @@ def test_an_interrupt_before_the_model_runs_the_chain_again_from_the_state_befor
         def __init__(self) -> None:
             self.saw: list[int] = []
 
-        def before_model_rewrite_state(self, state, model_context, /):
+        def before_model_rewrite_state(self, state, model_context):
             self.saw.append(len(state.messages))
             note = suture.AgenticMessage.user("note") if wire == "agentic" else Message.user("note")
             return suture.replace(
@@ -144,7 +144,7 @@ def test_an_interrupt_before_the_model_runs_the_chain_again_from_the_state_befor
             )
 
     class Asking(ChatModelAgentMiddleware[Any]):
-        async def before_model_rewrite_state(self, state, model_context, /):
+        async def before_model_rewrite_state(self, state, model_context):
             if model_context.turn == 2:
                 await suture.interrupt("?")
 
@@ -238,7 +238,7 @@ def test_an_interrupt_after_the_model_keeps_the_reply(store: AnyStore, wire: str
 
 def test_what_an_after_hook_changed_before_a_later_one_interrupts_is_made_once(store: AnyStore):
     class Mark(ChatModelAgentMiddleware[Any]):
-        def after_model_rewrite_state(self, state, model_context, /):
+        def after_model_rewrite_state(self, state, model_context):
             *rest, last = state.messages
             return suture.replace(state, messages=[*rest, Message.user("marked"), last])
 
@@ -339,7 +339,7 @@ def test_turns_before_an_interrupt_still_count(store: AnyStore):
 @pytest.mark.parametrize("outcome", ["finished", "interrupted", "failed"])
 def test_after_agent_cannot_interrupt_and_does_not_replace_the_outcome(store: AnyStore, outcome: str):
     class Late(ChatModelAgentMiddleware[Any]):
-        async def after_agent(self, state, outcome, /):
+        async def after_agent(self, state, outcome):
             await suture.interrupt("too late")
 
     @tool
@@ -381,7 +381,7 @@ def test_after_agent_runs_at_the_end_of_each_part_with_its_outcome(store: AnySto
     outcomes: list[tuple[str, int]] = []
 
     class Last(ChatModelAgentMiddleware[Any]):
-        async def after_agent(self, state, outcome, /):
+        async def after_agent(self, state, outcome):
             outcomes.append((outcome.value, len(state.messages)))
 
     @tool

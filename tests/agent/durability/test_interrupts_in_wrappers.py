@@ -24,7 +24,7 @@ class Gate(ChatModelAgentMiddleware[Any]):
         self.name = name
         self.states: list[Any] = []
 
-    async def wrap_tool_call(self, call, proceed, /):
+    async def wrap_tool_call(self, call, proceed):
         state, found = suture.interrupt_state()
         self.states.append(state if found else "none")
         answer = await suture.interrupt(f"{self.name} of {call.call_id}", state=f"{self.name}'s")
@@ -34,7 +34,7 @@ class Gate(ChatModelAgentMiddleware[Any]):
 class PlainGate(ChatModelAgentMiddleware[Any]):
     """Asks before a plain tool."""
 
-    async def wrap_invokable_tool_call(self, endpoint, context, /):
+    async def wrap_invokable_tool_call(self, endpoint, context):
         async def call(arguments: str, **options: Any) -> str:
             answer = await suture.interrupt("plain")
             return f"{await endpoint(arguments, **options)} [plain: {answer}]"
@@ -45,13 +45,13 @@ class PlainGate(ChatModelAgentMiddleware[Any]):
 class EveryGate(ChatModelAgentMiddleware[Any]):
     """Asks in the wrapper of each kind of tool."""
 
-    async def wrap_invokable_tool_call(self, endpoint, context, /):
+    async def wrap_invokable_tool_call(self, endpoint, context):
         async def call(arguments: str, **options: Any) -> str:
             return f"{await suture.interrupt('invokable')} {await endpoint(arguments, **options)}"
 
         return call
 
-    async def wrap_streamable_tool_call(self, endpoint, context, /):
+    async def wrap_streamable_tool_call(self, endpoint, context):
         async def call(arguments: str, **options: Any) -> AsyncIterator[str]:
             yield f"{await suture.interrupt('streamable')} "
             async for piece in endpoint(arguments, **options):
@@ -59,7 +59,7 @@ class EveryGate(ChatModelAgentMiddleware[Any]):
 
         return call
 
-    async def wrap_enhanced_invokable_tool_call(self, endpoint, context, /):
+    async def wrap_enhanced_invokable_tool_call(self, endpoint, context):
         async def call(argument: ToolArgument, **options: Any) -> ToolResult:
             answer = await suture.interrupt("enhanced_invokable")
             inner = await endpoint(argument, **options)
@@ -68,7 +68,7 @@ class EveryGate(ChatModelAgentMiddleware[Any]):
 
         return call
 
-    async def wrap_enhanced_streamable_tool_call(self, endpoint, context, /):
+    async def wrap_enhanced_streamable_tool_call(self, endpoint, context):
         async def call(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
             yield text(f"{await suture.interrupt('enhanced_streamable')} ")
             async for piece in endpoint(argument, **options):
@@ -120,7 +120,7 @@ def test_a_wrapper_for_its_kind_interrupts(store: AnyStore, made: Any):
 
 def test_a_streaming_hook_that_runs_again_for_a_changed_result_does_not_ask_again(store: AnyStore):
     class Louder(ChatModelAgentMiddleware[Any]):
-        async def wrap_tool_call(self, call, proceed, /):
+        async def wrap_tool_call(self, call, proceed):
             return text((await proceed(call)).text.upper())
 
     middlewares = [EveryGate(), Louder()]
@@ -208,7 +208,7 @@ def test_a_wrapper_that_interrupts_behind_the_tool_runs_the_call_again_from_the_
         return "worked"
 
     class Review(ChatModelAgentMiddleware[Any]):
-        async def wrap_invokable_tool_call(self, endpoint, context, /):
+        async def wrap_invokable_tool_call(self, endpoint, context):
             async def call(arguments: str, **options: Any) -> str:
                 result = await endpoint(arguments, **options)
                 return f"{result}, {await suture.interrupt(result)}"
@@ -236,7 +236,7 @@ def test_except_exception_in_a_wrapper_does_not_swallow_the_tools_interrupt(stor
         return str(await suture.interrupt("?"))
 
     class Careless(ChatModelAgentMiddleware[Any]):
-        async def wrap_invokable_tool_call(self, endpoint, context, /):
+        async def wrap_invokable_tool_call(self, endpoint, context):
             async def call(arguments: str, **options: Any) -> str:
                 try:
                     return await endpoint(arguments, **options)

@@ -57,7 +57,7 @@ class Family:
             def __init__(self, name: str) -> None:
                 self.name = name
 
-            async def after_agent(self, state, outcome, /):
+            async def after_agent(self, state, outcome):
                 for _ in range(10):
                     await asyncio.sleep(0)
                 family.ended.append(f"{self.name} {outcome.value}")
@@ -237,7 +237,7 @@ def test_a_tool_that_ends_before_an_agent_inside_it_is_unknown(store: AnyStore):
     began, go = [asyncio.Event(), asyncio.Event()], asyncio.Event()
 
     class Lingers(ChatModelAgentMiddleware[Any]):
-        async def after_agent(self, state: Any, outcome: Outcome, /) -> None:
+        async def after_agent(self, state: Any, outcome: Outcome) -> None:
             await go.wait()
 
     def agent_that_waits(place: int, *middlewares: Any) -> Any:

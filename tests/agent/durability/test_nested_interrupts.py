@@ -259,7 +259,7 @@ def test_i5_values_of_nested_agents_survive_and_stay_their_own(store: AnyStore):
         def __init__(self, mine: str) -> None:
             self.mine = mine
 
-        def before_model_rewrite_state(self, state, model_context, /):
+        def before_model_rewrite_state(self, state, model_context):
             if model_context.turn == 1:
                 suture.set_run_local_value("mine", self.mine)
                 suture.current_run().session[self.mine] = True

@@ -76,9 +76,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("obstacle", OBSTACLES, ids=lambda obstacle: obstacle.__name__)
 @pytest.mark.parametrize("way", WAYS)
-def test_it_says_so_in_one_line(
-    obstacle: Callable[[Path], None], way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
+def test_it_says_so_in_one_line(obstacle: Any, way: str, tmp_path: Path, caplog: pytest.LogCaptureFixture):
     path = tmp_path / "runs.db"
     obstacle(path)
     before = {file.name: file.is_file() and file.read_bytes() for file in tmp_path.iterdir()}

@@ -207,7 +207,7 @@ def test_an_agent_inside_that_has_finished_does_not_run_again_where_its_call_doe
         return "worked"
 
     class Confirms(suture.ChatModelAgentMiddleware[Any]):
-        async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+        async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
             result = await proceed(call)
             await suture.interrupt(f"take {result.text!r}?")
             return result
@@ -307,7 +307,7 @@ def test_two_answers_to_one_question_are_refused_and_it_still_waits(has_store: b
 @pytest.mark.parametrize("nested", [False, True])
 def test_a_run_that_is_interrupted_in_before_agent_goes_on_from_its_result(has_store: bool, nested: bool):
     class Asks(suture.ChatModelAgentMiddleware[Any]):
-        async def before_agent(self, context: Any, /) -> Any:
+        async def before_agent(self, context: Any) -> Any:
             return suture.replace(context, instruction=await suture.interrupt("which?"))
 
     store = MemoryStore() if has_store else None
@@ -329,7 +329,7 @@ def test_a_run_that_failed_in_before_agent_goes_on_from_its_result(has_store: bo
     faults = [OSError("not yet")]
 
     class Fails(suture.ChatModelAgentMiddleware[Any]):
-        def before_agent(self, context: Any, /) -> None:
+        def before_agent(self, context: Any) -> None:
             if faults:
                 raise faults.pop()
 

@@ -57,7 +57,7 @@ def test_i5_run_local_and_session_values_survive(store: AnyStore):
     found: dict[str, Any] = {}
 
     class Keeps(ChatModelAgentMiddleware[Any]):
-        def before_model_rewrite_state(self, state, model_context, /):
+        def before_model_rewrite_state(self, state, model_context):
             if model_context.turn == 1:
                 for key, value in VALUES.items():
                     suture.set_run_local_value(key, value)
@@ -132,7 +132,7 @@ def test_i5_a_run_local_value_that_cannot_be_stored_is_refused_when_it_is_set(st
     refused: list[str] = []
 
     class Sets(ChatModelAgentMiddleware[Any]):
-        def before_model_rewrite_state(self, state, model_context, /):
+        def before_model_rewrite_state(self, state, model_context):
             suture.set_run_local_value("key", "old")
             run = suture.current_run()
             for mapping in (run.values, run.session):
@@ -154,7 +154,7 @@ def test_i5_a_run_local_value_that_cannot_be_stored_is_refused_when_it_is_set(st
 
 def test_i5_a_value_is_stored_as_it_is_when_it_is_set(store: AnyStore):
     class Changes(ChatModelAgentMiddleware[Any]):
-        def before_model_rewrite_state(self, state, model_context, /):
+        def before_model_rewrite_state(self, state, model_context):
             if model_context.turn == 1:
                 mine = [1]
                 suture.set_run_local_value("list", mine)
@@ -248,7 +248,7 @@ def test_what_was_told_in_one_language_stays_as_it_was_told(store: AnyStore):
 
 def test_h8_tool_infos_edits_survive_the_resume(store: AnyStore):
     class Hides(ChatModelAgentMiddleware[Any]):
-        def before_model_rewrite_state(self, state, model_context, /):
+        def before_model_rewrite_state(self, state, model_context):
             if model_context.turn == 1:
                 shown = [info for info in state.tool_infos if info.name != "work"]
                 extra = ToolInfo("extra", "An extra one.", {"type": "object"})
@@ -272,7 +272,7 @@ def test_h8_tool_infos_edits_survive_the_resume(store: AnyStore):
 
 def test_h8_an_empty_tool_list_stays_empty_over_the_resume(store: AnyStore):
     class Disarms(ChatModelAgentMiddleware[Any]):
-        def after_model_rewrite_state(self, state, model_context, /):
+        def after_model_rewrite_state(self, state, model_context):
             return suture.replace(state, tool_infos=[]) if model_context.turn == 1 else None
 
     agent, model = make([turn(("c1", "ask")), "done"], ask, middlewares=[Disarms()], checkpoint_store=store)

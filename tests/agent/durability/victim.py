@@ -128,7 +128,7 @@ class _Between(ChatModelAgentMiddleware[Any]):
     def __init__(self, cast: Cast) -> None:
         self.cast = cast
 
-    async def before_model_rewrite_state(self, state, model_context, /):
+    async def before_model_rewrite_state(self, state, model_context):
         if model_context.turn == 2:
             await self.cast.halt("between")
 

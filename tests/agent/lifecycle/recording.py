@@ -118,74 +118,74 @@ class Plain(ChatModelAgentMiddleware[Any]):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def before_agent(self, context: Any, /) -> Any:
+    def before_agent(self, context: Any) -> Any:
         step(f"{self.name} before_agent")
 
-    def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         step(f"{self.name} before_model_rewrite_state")
 
-    def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    def after_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         step(f"{self.name} after_model_rewrite_state")
 
-    def wrap_model_call(self, request: Any, proceed: Any, /) -> Any:
+    def wrap_model_call(self, request: Any, proceed: Any) -> Any:
         return passed(request, proceed, f"{self.name} wrap_model_call")
 
-    def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+    def wrap_model(self, model: Any, model_context: Any) -> Any:
         return Around(model, self.name)
 
-    def wrap_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_invokable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return awaited(endpoint, f"{self.name} wrap_invokable_tool_call")
 
-    def wrap_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return iterated(endpoint, f"{self.name} wrap_streamable_tool_call")
 
-    def wrap_enhanced_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_enhanced_invokable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return awaited(endpoint, f"{self.name} wrap_enhanced_invokable_tool_call")
 
-    def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return iterated(endpoint, f"{self.name} wrap_enhanced_streamable_tool_call")
 
-    def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+    def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
         return passed(call, proceed, f"{self.name} wrap_tool_call")
 
-    def after_agent(self, state: Any, outcome: Any, /) -> Any:
+    def after_agent(self, state: Any, outcome: Any) -> Any:
         step(f"{self.name} after_agent")
 
 
 class Awaited(Plain):
     """The same, each hook a coroutine function."""
 
-    async def before_agent(self, context: Any, /) -> Any:
+    async def before_agent(self, context: Any) -> Any:
         return super().before_agent(context)
 
-    async def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    async def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         return super().before_model_rewrite_state(state, model_context)
 
-    async def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    async def after_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         return super().after_model_rewrite_state(state, model_context)
 
-    async def wrap_model_call(self, request: Any, proceed: Any, /) -> Any:
+    async def wrap_model_call(self, request: Any, proceed: Any) -> Any:
         return await super().wrap_model_call(request, proceed)
 
-    async def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+    async def wrap_model(self, model: Any, model_context: Any) -> Any:
         return super().wrap_model(model, model_context)
 
-    async def wrap_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    async def wrap_invokable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return super().wrap_invokable_tool_call(endpoint, context)
 
-    async def wrap_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    async def wrap_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return super().wrap_streamable_tool_call(endpoint, context)
 
-    async def wrap_enhanced_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    async def wrap_enhanced_invokable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return super().wrap_enhanced_invokable_tool_call(endpoint, context)
 
-    async def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    async def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return super().wrap_enhanced_streamable_tool_call(endpoint, context)
 
-    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
         return await super().wrap_tool_call(call, proceed)
 
-    async def after_agent(self, state: Any, outcome: Any, /) -> Any:
+    async def after_agent(self, state: Any, outcome: Any) -> Any:
         return super().after_agent(state, outcome)
 
 

@@ -31,7 +31,7 @@ class Cleaning(ChatModelAgentMiddleware[Any]):
     def __init__(self) -> None:
         self.given: list[tuple[Outcome, list[Any]]] = []
 
-    def after_agent(self, state: Any, outcome: Outcome, /) -> Any:
+    def after_agent(self, state: Any, outcome: Outcome) -> Any:
         self.given.append((outcome, list(state.messages)))
 
 
@@ -122,7 +122,7 @@ def test_after_a_cancellation_it_runs_to_its_end_even_if_cancelled_again(where: 
         steps: list[str] = []
 
         class Slow(ChatModelAgentMiddleware[Any]):
-            async def after_agent(self, state: Any, outcome: Outcome, /) -> None:
+            async def after_agent(self, state: Any, outcome: Outcome) -> None:
                 steps.append(f"begun: {outcome}")
                 cleaning.set()
                 await go_on.wait()
@@ -162,12 +162,12 @@ def test_only_those_are_called_whose_before_agent_completed_in_list_order():
         def __init__(self, name: str, *, fails: bool = False) -> None:
             self._name, self._fails = name, fails
 
-        def before_agent(self, context: Any, /) -> Any:
+        def before_agent(self, context: Any) -> Any:
             called.append(f"{self._name} before")
             if self._fails:
                 raise RuntimeError("no")
 
-        def after_agent(self, state: Any, outcome: Outcome, /) -> Any:
+        def after_agent(self, state: Any, outcome: Outcome) -> Any:
             called.append(f"{self._name} {outcome}")
 
     middlewares = [Named("a"), Named("b"), Named("c", fails=True), Named("d")]
@@ -179,7 +179,7 @@ def test_only_those_are_called_whose_before_agent_completed_in_list_order():
 @pytest.mark.parametrize("reply", ["done", TimeoutError("slow")], ids=["finished", "failed"])
 def test_its_error_replaces_neither_the_outcome_nor_the_next_one(reply: Any):
     class Failing(ChatModelAgentMiddleware[Any]):
-        async def after_agent(self, state: Any, outcome: Outcome, /) -> None:
+        async def after_agent(self, state: Any, outcome: Outcome) -> None:
             raise OSError("disk full")
 
     cleaning = Cleaning()
@@ -203,7 +203,7 @@ def test_its_error_replaces_neither_the_outcome_nor_the_next_one(reply: Any):
 
 def test_it_may_send_events_and_the_last_event_is_still_that_the_run_finished():
     class Telling(ChatModelAgentMiddleware[Any]):
-        def after_agent(self, state: Any, outcome: Outcome, /) -> Any:
+        def after_agent(self, state: Any, outcome: Outcome) -> Any:
             send_event(Custom("cleaned up", outcome.value))
 
     events, _ = asyncio.run(
@@ -214,7 +214,7 @@ def test_it_may_send_events_and_the_last_event_is_still_that_the_run_finished():
 
 def test_it_cannot_interrupt():
     class Asking(ChatModelAgentMiddleware[Any]):
-        async def after_agent(self, state: Any, outcome: Outcome, /) -> None:
+        async def after_agent(self, state: Any, outcome: Outcome) -> None:
             await interrupt("may I?")
 
     _, result = asyncio.run(collect(ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[Asking()]).stream("go")))

@@ -29,7 +29,7 @@ class Beginning(ChatModelAgentMiddleware[Any]):
         self._changes = changes
         self.given: list[ChatModelAgentContext[Any]] = []
 
-    def before_agent(self, context: Any, /) -> Any:
+    def before_agent(self, context: Any) -> Any:
         self.given.append(context)
         return replace(context, **self._changes) if self._changes else None
 
@@ -114,7 +114,7 @@ def test_the_older_form_may_be_all_the_instruction_there_is():
 @every_wire
 def test_its_changes_hold_for_every_turn_of_the_run_and_for_no_other_run(speech: Speech):
     class Once(Beginning):
-        def before_agent(self, context: Any, /) -> Any:
+        def before_agent(self, context: Any) -> Any:
             self.given.append(context)
             return replace(context, instruction="changed", tools=(look,)) if len(self.given) == 1 else None
 
@@ -182,7 +182,7 @@ def test_it_can_make_a_tool_return_directly(speech: Speech):
 
 def test_messages_that_it_adds_are_the_beginning_of_the_history():
     class Adding(Beginning):
-        def before_agent(self, context: Any, /) -> Any:
+        def before_agent(self, context: Any) -> Any:
             return replace(context, messages=[MESSAGE.user("earlier"), *context.messages])
 
     model = ScriptedModel(["done"])

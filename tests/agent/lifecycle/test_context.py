@@ -32,61 +32,61 @@ class Marking(ChatModelAgentMiddleware[Any]):
         if place == self.place:
             mark.set(mark.get() + "x")
 
-    def before_agent(self, context: Any, /) -> Any:
+    def before_agent(self, context: Any) -> Any:
         self.at("before_agent")
 
-    def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         self.at("before_model")
 
-    def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+    def wrap_model(self, model: Any, model_context: Any) -> Any:
         self.at("wrap_model")
         return model
 
-    def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    def after_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         self.at("after_model")
 
-    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
         self.at("wrap_tool_call")
         return await proceed(call)
 
-    def wrap_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_invokable_tool_call(self, endpoint: Any, context: Any) -> Any:
         self.at("wrap_invokable_tool_call")
         return endpoint
 
-    def after_agent(self, state: Any, outcome: Any, /) -> Any:
+    def after_agent(self, state: Any, outcome: Any) -> Any:
         self.at("after_agent")
 
 
 class MarkingLater(Marking):
     """The same in coroutines that really wait."""
 
-    async def before_agent(self, context: Any, /) -> Any:
+    async def before_agent(self, context: Any) -> Any:
         await asyncio.sleep(0)
         self.at("before_agent")
 
-    async def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    async def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         await asyncio.sleep(0)
         self.at("before_model")
 
-    async def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+    async def wrap_model(self, model: Any, model_context: Any) -> Any:
         await asyncio.sleep(0)
         self.at("wrap_model")
         return model
 
-    async def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    async def after_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         await asyncio.sleep(0)
         self.at("after_model")
 
-    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
         await asyncio.sleep(0)
         return await super().wrap_tool_call(call, proceed)
 
-    async def wrap_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    async def wrap_invokable_tool_call(self, endpoint: Any, context: Any) -> Any:
         await asyncio.sleep(0)
         self.at("wrap_invokable_tool_call")
         return endpoint
 
-    async def after_agent(self, state: Any, outcome: Any, /) -> Any:
+    async def after_agent(self, state: Any, outcome: Any) -> Any:
         await asyncio.sleep(0)
         self.at("after_agent")
 
@@ -156,7 +156,7 @@ class WatchingOwn(ChatModelAgentMiddleware[Any]):
         self.inside: list[tuple[str, str, str]] = []
         self.outside: list[str] = []
 
-    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
         before = own.get()
         token = own.set(call.call_id)
         try:
@@ -166,10 +166,10 @@ class WatchingOwn(ChatModelAgentMiddleware[Any]):
             own.reset(token)
         return result
 
-    def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         self.outside.append(own.get())
 
-    def after_agent(self, state: Any, outcome: Any, /) -> Any:
+    def after_agent(self, state: Any, outcome: Any) -> Any:
         self.outside.append(own.get())
 
 
@@ -272,7 +272,7 @@ def test_a_wrapper_of_the_model_may_reset_a_variable_where_it_set_it_however_the
     ended: list[str] = []
 
     class Around(ChatModelAgentMiddleware[Any]):
-        def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+        def wrap_model(self, model: Any, model_context: Any) -> Any:
             wrapper = Resetting(model)
             wrapper.ended = ended
             return wrapper

@@ -168,19 +168,19 @@ class Catching(Plain):
 
         return wait
 
-    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> Any:
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> Any:
         return await self._awaited(proceed, "any")(call)
 
-    def wrap_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_invokable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return self._awaited(endpoint, "invokable")
 
-    def wrap_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return self._iterated(endpoint, "streamable")
 
-    def wrap_enhanced_invokable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_enhanced_invokable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return self._awaited(endpoint, "enhanced_invokable")
 
-    def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
         return self._iterated(endpoint, "enhanced_streamable")
 
 
@@ -391,7 +391,7 @@ def test_a_wrapper_of_the_model_sees_a_cut_stream_as_the_error_that_it_is():
             yield suture.Delta(text="half a ")
 
     class Reads(ChatModelAgentMiddleware[Any]):
-        async def wrap_model_call(self, request: Any, proceed: Any, /) -> Any:
+        async def wrap_model_call(self, request: Any, proceed: Any) -> Any:
             return suture.replace(await proceed(request), content="whole")
 
     told: list[Any] = []

@@ -60,7 +60,7 @@ class ShoutingModel(ChatModelAgentMiddleware[Any]):
     def __init__(self, speech: Speech) -> None:
         self._speech = speech
 
-    def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+    def wrap_model(self, model: Any, model_context: Any) -> Any:
         wrapper = Shouting(model)
         wrapper.shout = self._speech.says("DONE")
         return wrapper
@@ -69,7 +69,7 @@ class ShoutingModel(ChatModelAgentMiddleware[Any]):
 class ShoutingTools(ChatModelAgentMiddleware[Any]):
     """Makes the results that calls return loud; the pieces on their way stay as they are."""
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
         return ToolResult((TextPart((await proceed(call)).text.upper()),))
 
 
@@ -187,7 +187,7 @@ def test_a_placed_tool_sender_is_outside_what_follows_it_and_the_older_form_outs
         return ToolResult((TextPart((await proceed(call)).text + " outside"),))
 
     class Specific(ChatModelAgentMiddleware[Any]):
-        def wrap_invokable_tool_call(self, endpoint: Any, context: ToolContext, /) -> Any:
+        def wrap_invokable_tool_call(self, endpoint: Any, context: ToolContext) -> Any:
             async def around(arguments: str, **options: Any) -> str:
                 return await endpoint(arguments, **options) + " inside"
 

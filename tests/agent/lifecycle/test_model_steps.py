@@ -50,7 +50,7 @@ class Wrapping(ChatModelAgentMiddleware[Any]):
     def __init__(self, *, request: Callable[[Any], Any] | None = None, message: Callable[[Any], Any] | None = None):
         self._request, self._message = request, message
 
-    def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+    def wrap_model(self, model: Any, model_context: Any) -> Any:
         return Changing(model, self._request, self._message)
 
 
@@ -60,10 +60,10 @@ class Rewriting(ChatModelAgentMiddleware[Any]):
     def __init__(self, *, before: Callable[[Any], Any] | None = None, after: Callable[[Any], Any] | None = None):
         self._before, self._after = before, after
 
-    def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         return replace(state, messages=self._before(state.messages)) if self._before else None
 
-    def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+    def after_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
         return replace(state, messages=self._after(state.messages)) if self._after else None
 
 

@@ -71,7 +71,7 @@ class Wrapping(ChatModelAgentMiddleware[Any]):
     def __init__(self, wrap: Any) -> None:
         self._wrap = wrap
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
         return await self._wrap(call, proceed)
 
 
@@ -82,7 +82,7 @@ class Streamable(ChatModelAgentMiddleware[Any]):
         self._signs = before, after
         self.closed = 0
 
-    def wrap_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+    def wrap_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
         async def around(arguments: str, **options: Any) -> AsyncIterator[str]:
             before, after = self._signs
             try:
@@ -366,7 +366,7 @@ def test_a_bridged_stream_is_closed_however_it_ends(end: str):
             closed.append("tool")
 
     class Breaking(ChatModelAgentMiddleware[Any]):
-        def wrap_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+        def wrap_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
             async def around(arguments: str, **options: Any) -> AsyncIterator[str]:
                 async for piece in endpoint(arguments, **options):
                     yield piece
@@ -399,7 +399,7 @@ def test_a_hook_of_the_reference_may_leave_a_stream_of_which_much_waits_to_be_re
                 yield str(number)
 
         class Leaving(ChatModelAgentMiddleware[Any]):
-            def wrap_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+            def wrap_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
                 async def around(arguments: str, **options: Any) -> AsyncIterator[str]:
                     async with aclosing(endpoint(arguments, **options)) as pieces:
                         yield await anext(pieces)
@@ -429,7 +429,7 @@ def test_an_error_of_a_stream_that_a_hook_of_the_reference_has_left_is_nobodys(c
             failed.set()
 
     class Leaving(ChatModelAgentMiddleware[Any]):
-        def wrap_streamable_tool_call(self, endpoint: Any, context: Any, /) -> Any:
+        def wrap_streamable_tool_call(self, endpoint: Any, context: Any) -> Any:
             async def around(arguments: str, **options: Any) -> AsyncIterator[str]:
                 async with aclosing(endpoint(arguments, **options)) as pieces:
                     yield await anext(pieces)
@@ -468,7 +468,7 @@ class Asking(ChatModelAgentMiddleware[Any]):
     def __init__(self, wrap: Any) -> None:
         self._wrap = wrap
 
-    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel, /) -> Any:
+    async def wrap_model_call(self, request: ModelRequest[Any], proceed: AskModel) -> Any:
         return await self._wrap(request, proceed)
 
 
@@ -488,7 +488,7 @@ class Signing(ChatModelAgentMiddleware[Any]):
     def __init__(self, sign: str) -> None:
         self._sign = sign
 
-    def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+    def wrap_model(self, model: Any, model_context: Any) -> Any:
         signed = Signed(model)
         signed.sign = self._sign
         return signed

@@ -133,12 +133,12 @@ def test_what_wrap_model_changes_is_sent_but_neither_kept_nor_seen_by_hooks(spee
     states: list[ChatModelAgentState[Any]] = []
 
     class Wrapping(ChatModelAgentMiddleware[Any]):
-        def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+        def wrap_model(self, model: Any, model_context: Any) -> Any:
             wrapper = Whispering(model)
             wrapper.extra = speech.user(f"whisper {model_context.turn}")
             return wrapper
 
-        def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+        def after_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
             states.append(state)
 
     _, result, model = two_turns(speech, Wrapping())
@@ -243,14 +243,14 @@ def test_the_model_context_says_what_surrounds_the_turn(speech: Speech):
             names = [info.name for info in context.tools]
             seen.append((where, context.turn, context.wire, names, context.model_retry_config, context.failover))
 
-        def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+        def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
             self.note("before", model_context)
 
-        def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+        def wrap_model(self, model: Any, model_context: Any) -> Any:
             self.note("wrap", model_context)
             return model
 
-        def after_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+        def after_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
             self.note("after", model_context)
 
     two_turns(speech, Looking(), model_retry_config=retry, failover=failover)
@@ -266,10 +266,10 @@ def test_wrappers_of_the_model_are_told_the_tools_that_are_sent(last: bool):
     seen: list[list[str]] = []
 
     class Looking(ChatModelAgentMiddleware[Any]):
-        def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+        def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
             return replace(state, tool_infos=state.tool_infos[:1])
 
-        def wrap_model(self, model: Any, model_context: Any, /) -> Any:
+        def wrap_model(self, model: Any, model_context: Any) -> Any:
             seen.append([info.name for info in model_context.tools])
             return model
 
@@ -289,7 +289,7 @@ def test_a_value_is_stored_as_it_is_when_it_is_set(tmp_path: Path, where: str):
     seen: list[Any] = []
 
     class Counting(ChatModelAgentMiddleware[Any]):
-        def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> Any:
+        def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
             values = current_run().values
             seen.append(list(values.setdefault("log", [])))
             values["log"].append("changed in place")

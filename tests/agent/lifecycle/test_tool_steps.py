@@ -68,7 +68,7 @@ class EveryCall(ChatModelAgentMiddleware[Any]):
     def __init__(self, wrap: Any) -> None:
         self._wrap = wrap
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
         return await self._wrap(call, proceed)
 
 
@@ -79,7 +79,7 @@ class PerKind(ChatModelAgentMiddleware[Any]):
         self.asked: list[tuple[str, str, str]] = []
         self._signs = before, after
 
-    def wrap_invokable_tool_call(self, endpoint: Any, context: ToolContext, /) -> Any:
+    def wrap_invokable_tool_call(self, endpoint: Any, context: ToolContext) -> Any:
         async def around(arguments: str, **options: Any) -> str:
             self.asked.append(("invokable", context.name, context.call_id))
             assert isinstance(arguments, str)
@@ -88,7 +88,7 @@ class PerKind(ChatModelAgentMiddleware[Any]):
 
         return around
 
-    def wrap_streamable_tool_call(self, endpoint: Any, context: ToolContext, /) -> Any:
+    def wrap_streamable_tool_call(self, endpoint: Any, context: ToolContext) -> Any:
         async def around(arguments: str, **options: Any) -> AsyncIterator[str]:
             self.asked.append(("streamable", context.name, context.call_id))
             assert isinstance(arguments, str)
@@ -101,7 +101,7 @@ class PerKind(ChatModelAgentMiddleware[Any]):
 
         return around
 
-    def wrap_enhanced_invokable_tool_call(self, endpoint: Any, context: ToolContext, /) -> Any:
+    def wrap_enhanced_invokable_tool_call(self, endpoint: Any, context: ToolContext) -> Any:
         async def around(argument: ToolArgument, **options: Any) -> ToolResult:
             self.asked.append(("enhanced_invokable", context.name, context.call_id))
             assert isinstance(argument, ToolArgument)
@@ -111,7 +111,7 @@ class PerKind(ChatModelAgentMiddleware[Any]):
 
         return around
 
-    def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: ToolContext, /) -> Any:
+    def wrap_enhanced_streamable_tool_call(self, endpoint: Any, context: ToolContext) -> Any:
         async def around(argument: ToolArgument, **options: Any) -> AsyncIterator[ToolResult]:
             self.asked.append(("enhanced_streamable", context.name, context.call_id))
             assert isinstance(argument, ToolArgument)
@@ -192,7 +192,7 @@ def test_all_wrappers_of_a_call_are_one_ring_in_which_the_general_one_is_outside
             super().__init__(signs[1], signs[2])
             self._outer = sandwich(signs[0], signs[3])
 
-        async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool, /) -> ToolResult:
+        async def wrap_tool_call(self, call: ToolCallRequest, proceed: CallTool) -> ToolResult:
             return await self._outer(call, proceed)
 
     _, result, _ = call(MESSAGE, [echo(kind)], middlewares=[Both(*"1278"), Both(*"3456")])
@@ -260,7 +260,7 @@ def test_a_wrapper_may_call_the_tool_again():
         return "worked"
 
     class Again(ChatModelAgentMiddleware[Any]):
-        def wrap_invokable_tool_call(self, endpoint: Any, context: ToolContext, /) -> Any:
+        def wrap_invokable_tool_call(self, endpoint: Any, context: ToolContext) -> Any:
             async def twice(arguments: str, **options: Any) -> str:
                 try:
                     return await endpoint(arguments, **options)

@@ -89,7 +89,7 @@ class Watches(ChatModelAgentMiddleware[Any]):
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    async def wrap_tool_call(self, call: ToolCallRequest, proceed: Any, /) -> ToolResult:
+    async def wrap_tool_call(self, call: ToolCallRequest, proceed: Any) -> ToolResult:
         result = await proceed(call)
         self.seen.append((call.name, call.call_id, call.arguments, result.is_error))
         return result
@@ -107,7 +107,7 @@ def test_wrong_calls_pass_through_the_middlewares_like_any_other():
 
 def test_a_middleware_may_answer_for_an_unknown_tool():
     class Answers(ChatModelAgentMiddleware[Any]):
-        async def wrap_tool_call(self, call: ToolCallRequest, proceed: Any, /) -> ToolResult:
+        async def wrap_tool_call(self, call: ToolCallRequest, proceed: Any) -> ToolResult:
             del proceed
             return ToolResult((TextPart(f"{call.name} is out of order: {call.arguments}"),))
 

@@ -149,7 +149,7 @@ class Passes(ChatModelAgentMiddleware[Any]):
     def __init__(self) -> None:
         self.parts: list[Any] = []
 
-    async def wrap_tool_call(self, call: Any, proceed: Any, /) -> ToolResult:
+    async def wrap_tool_call(self, call: Any, proceed: Any) -> ToolResult:
         result = await proceed(call)
         self.parts += result.parts
         return result

@@ -108,7 +108,7 @@ def test_of_two_answers_to_one_question_the_second_is_refused(target: str, tmp_p
 
 def test_a_hook_may_interrupt_too(target: str, tmp_path: Path):
     class Gate(ChatModelAgentMiddleware[Any]):
-        async def before_model_rewrite_state(self, state: Any, context: Any) -> Any:
+        async def before_model_rewrite_state(self, state: Any, model_context: Any) -> Any:
             assert await interrupt("go on?", expects=bool) is True
 
     async def scene(durable: DurableAgent, _: Client) -> Any:
