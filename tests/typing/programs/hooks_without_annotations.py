@@ -13,14 +13,14 @@ seen: list[str] = []
 class Log(ChatModelAgentMiddleware[Message]):
     async def wrap_tool_call(self, call, proceed):
         if TYPE_CHECKING:
-            call.no_such_field  # pyright: ignore[reportAttributeAccessIssue]
+            print(call.no_such_field)  # pyright: ignore[reportAttributeAccessIssue]
         result = await proceed(call)
         seen.append(f"{call.name}: {result.text}")
         return result
 
     def before_model_rewrite_state(self, state, model_context):
         if TYPE_CHECKING:
-            state.no_such_field  # pyright: ignore[reportAttributeAccessIssue]
+            print(state.no_such_field)  # pyright: ignore[reportAttributeAccessIssue]
         seen.append(f"{len(state.messages)} messages, turn {model_context.turn}")
 
 
