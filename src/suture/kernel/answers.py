@@ -5,6 +5,7 @@ of a schema, so any other type is asked for inside of one, `{"answer": …}`; bo
 """
 
 import re
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union, cast
 
@@ -25,7 +26,7 @@ TAGS = ("<", "[")
 _FIELD = "answer"
 _NAMES = "(?:[a-z]+:)?(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)"
 _OPENING = re.compile(rf"\s*(?:<({_NAMES})>|\[(THINK)\])", re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)^[ \t]*\1[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n", re.MULTILINE)
 _CLOSING = re.compile(rf"</{_NAMES}>|\[/THINK\]", re.IGNORECASE)
 _MARK = re.compile(
     rf"""(?P<closing>{_CLOSING.pattern})|(?P<opening><{_NAMES}>|\[THINK\])|\{{(?=\s*["}}])|\[(?=\s*[\[{{"\]\-\dtfn])""",
@@ -119,13 +120,14 @@ def past_thoughts(text: str) -> str:
     >>> past_thoughts("<think>The tide, then.</think> 06:12")
     '06:12'
     """
-    while (opening := _OPENING.match(text)) is not None:
+    place = 0
+    while (opening := _OPENING.match(text, place)) is not None:
         closing = re.escape(f"</{opening[1]}>" if opening[1] else "[/THINK]")
         end = re.compile(closing, re.IGNORECASE).search(text, opening.end())
         if end is None:
             break
-        text = text[end.end() :].lstrip()
-    return text
+        place = end.end()
+    return text[place:].lstrip() if place else text
 
 
 class _Answers:
@@ -200,16 +202,15 @@ def _candidates(text: str) -> Iterator[str]:
     """
     from json import JSONDecodeError, JSONDecoder  # noqa: PLC0415 - only for an answer with more than JSON in it
 
-    pieces = [(each.start(2), each[2].strip()) for each in _FENCE.finditer(text)]
-    thoughts: list[tuple[int, int]] = []
+    pieces: list[tuple[int, str]] = []
+    begin, thoughts = 0, list[tuple[int, int]]()
     scan, mark, end = JSONDecoder(strict=False).raw_decode, _MARK.search(text), 0
     if mark is None:
         pieces.append((len(text), text.rpartition("\n")[2].strip()))
     while mark is not None:
         start, end = mark.span()
         if mark["closing"]:  # its beginning was in the prompt
-            thoughts.append((0, end))
-            pieces.append((end, text[end:].strip()))
+            begin = end
         elif mark["opening"]:
             closing = _CLOSING.search(text, end)
             end = len(text) if closing is None else closing.end()
@@ -223,5 +224,29 @@ def _candidates(text: str) -> Iterator[str]:
             except RecursionError:
                 break
         mark = _MARK.search(text, end)
-    shown = [each for each in pieces if not any(start <= each[0] < end for start, end in thoughts)]
-    yield from dict.fromkeys(piece for _, piece in sorted(shown, reverse=True))
+    if begin:
+        pieces.append((begin, text[begin:].strip()))
+    starts = [start for start, _ in thoughts]
+    for place, inside in _fenced(text):
+        last = bisect(starts, place) - 1
+        if last < 0 or place >= thoughts[last][1]:
+            pieces.append((place, inside))
+    shown = sorted([each for each in pieces if each[0] >= begin], reverse=True)
+    yield from dict.fromkeys(piece for _, piece in shown)
+
+
+def _fenced(text: str) -> Iterator[tuple[int, str]]:
+    """Yield where the content of each code fence begins, and the content."""
+    unclosed = set[str]()  # a mark that has no end behind one place has none behind the next
+    opening = _FENCE.search(text)
+    while opening is not None:
+        end, mark = opening.end(), opening[1]
+        closing = None
+        if mark not in unclosed:
+            closing = re.compile(rf"^[ \t]*{mark}[`~]*[ \t]*$", re.MULTILINE).search(text, end)
+        if closing is None:
+            unclosed.add(mark)
+        else:
+            yield end, text[end : closing.start()].strip()
+            end = closing.end()
+        opening = _FENCE.search(text, end)

@@ -279,6 +279,29 @@ def test_many_open_brackets_are_no_answer():
             rule.read(noise, False)
 
 
+@pytest.mark.parametrize(
+    "again", ["```x\n", "~~~\n", "````\n```x\n", "</think>\n", "<think>a</think>", "so <think>a</think>"], ids=repr
+)
+def test_a_model_that_repeats_itself_costs_time_that_grows_with_the_text(again: str):
+    """A reader that looks again for each repetition takes minutes."""
+    assert answer(Item, f"{again * 60_000}\n{ITEM}") == ROPE
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"````md\n```\n{ITEM}\n```\n````",
+        "````md\n```\n{}\n```".format('"rope"'),
+        "```\n{}\n```\n```".format('"rope"'),
+        "  ~~~ text\n{}\n  ~~~~".format('"rope"'),
+    ],
+)
+def test_a_fence_ends_where_as_many_marks_stand_alone(reply: str):
+    rule = make_output_rule(Item if ITEM in reply else Literal["rope"])
+    assert rule is not None
+    assert rule.read(reply, False) == (ROPE if ITEM in reply else "rope")
+
+
 # --- plain text -----------------------------------------------------------------------------------
 
 
