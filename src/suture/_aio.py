@@ -296,6 +296,26 @@ async def until_the_loop_ends(end: Callable[[], Awaitable[object]]) -> AsyncGene
         await end()
 
 
+async def of_the_loop(name: str, make: Callable[[], T], end: Callable[[T], Awaitable[object]]) -> T:
+    """Return what the running loop holds by this name; if there is nothing, what `make` returns, which ends with it.
+
+    The loop itself holds it, because connections hold their loop: kept anywhere else, both would leak if a loop was
+    closed without `shutdown_asyncgens`.
+    """
+    things = vars(asyncio.get_running_loop())
+    if name not in things:
+        thing = make()
+
+        async def let_go() -> None:
+            things.pop(name, None)
+            await end(thing)
+
+        closer = until_the_loop_ends(let_go)
+        things[name] = thing, closer
+        await anext(closer)
+    return things[name][0]
+
+
 class _Loops:
     """The event loops of plain code. They stand still between two calls, and their connections stay open.
 

@@ -13,7 +13,7 @@ import pytest
 from suture import ChatModelAgent, Message, ToolCall
 from suture.errors import ConfigError, ModelError, StreamCutError
 from suture.models import GeminiModel, ModelRequest
-from suture.models.http import held_by_loop
+from suture.models.http import own_clients
 from tests.models.loopback import Answer, Asked, Loopback, loopback
 from tests.models.providers import HELLO, KINDS, WIRES, address, make_model, streamed, text_reply, whole
 
@@ -119,7 +119,7 @@ def test_a_loop_that_has_ended_is_forgotten():
             model.base_url = f"{server.url}/v1"
             await text_of(model)
             loops.append(ref(asyncio.get_running_loop()))
-            clients.append((await held_by_loop()).client)
+            clients.append((await own_clients()).http)
 
     model = make_model("openai-chat", "http://127.0.0.1")
     asyncio.run(run())

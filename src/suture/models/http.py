@@ -1,14 +1,12 @@
 """The HTTP client under the SDKs, and the errors for refusals and failures of providers.
 
-Each event loop has one client, whose connections live as long as the loop. The loop itself holds the client, because
-connections hold their loop: kept anywhere else, both would leak if a loop was closed without `shutdown_asyncgens`. No
-redirect takes a key elsewhere, no body is endless, and no secret gets into an error.
+Each event loop has one client, whose connections live as long as the loop. No redirect takes a key elsewhere, no body
+is endless, and no secret gets into an error.
 """
 
-import asyncio
 import json
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -19,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from suture._aio import until_the_loop_ends
+from suture._aio import of_the_loop
 from suture._text import mask
 from suture.codecs.replies import TOO_LONG, failure_kind, with_generation
 from suture.errors import (
@@ -265,29 +263,18 @@ class Bound:
                 ) from None
 
 
-class Held(NamedTuple):
-    """An event loop's client, the SDK clients over it by model, and the generator that closes it with the loop."""
+class OwnClients(NamedTuple):
+    """An event loop's HTTP client, and the SDK clients over it by model."""
 
-    client: Any
-    made: WeakKeyDictionary[Any, Any]
-    closer: AsyncGenerator[None]
+    http: Any
+    by_model: WeakKeyDictionary[Any, Any]
 
 
-async def held_by_loop() -> Held:
-    """Return the HTTP client of the running loop."""
-    loop = asyncio.get_running_loop()
-    held: Held | None = vars(loop).get(_ATTRIBUTE)
-    if held is None:
-        client = _make_client()
-
-        async def end() -> None:
-            vars(loop).pop(_ATTRIBUTE, None)
-            await client.aclose()
-
-        held = Held(client, WeakKeyDictionary(), until_the_loop_ends(end))
-        setattr(loop, _ATTRIBUTE, held)
-        await anext(held.closer)
-    return held
+async def own_clients() -> OwnClients:
+    """Return the clients of the running loop."""
+    return await of_the_loop(
+        _ATTRIBUTE, lambda: OwnClients(_make_client(), WeakKeyDictionary()), lambda clients: clients.http.aclose()
+    )
 
 
 def _make_client() -> Any:

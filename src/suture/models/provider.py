@@ -34,8 +34,8 @@ from suture.events import Custom
 from suture.kernel import ModelRequest, closing, current_run
 from suture.language import Language, resolve_language
 from suture.messages import AgenticMessage, Delta, FrozenMap, FunctionToolCall, History, Message, NativeM
-from suture.models.given import check_client, client_of_loop
-from suture.models.http import brief, held_by_loop, json_fault, read_refusal, scrubbed, secrets_in
+from suture.models.clients import check_client, client_of_loop
+from suture.models.http import brief, json_fault, own_clients, read_refusal, scrubbed, secrets_in
 from suture.models.limits import Limits, find_timeout, innermost, limit_time, ran_out, read_limits
 from suture.models.options import Call, explain_settings, find_misspelt, merge_options, split_options
 from suture.models.sampling import leave_out
@@ -376,12 +376,12 @@ class ProviderModel(ABC, Generic[NativeM]):
         """Return the client of the running loop: a copy of the one that was passed in, or one over our HTTP client."""
         if self.given_client is not None:
             return await client_of_loop(self.given_client)
-        held = await held_by_loop()
-        address, client = held.made.get(self, ("", None))
+        clients = await own_clients()
+        address, client = clients.by_model.get(self, ("", None))
         if client is None or address != self.base_url:
-            client = self.make_client(held.client)
+            client = self.make_client(clients.http)
             self._secrets.update(self.keys_of(client))
-            held.made[self] = self.base_url, client
+            clients.by_model[self] = self.base_url, client
         return client
 
     def make_client(self, http: Any) -> Any:

@@ -22,7 +22,7 @@ from suture import ChatModelAgent
 from suture._aio import _LOOPS
 from suture.errors import ConfigError, ModelError
 from suture.models import OpenAIChatModel
-from suture.models.given import _ATTRIBUTE, client_of_loop
+from suture.models.clients import _ATTRIBUTE, client_of_loop
 from tests.models.loopback import Asked, json_answer, loopback, serving
 from tests.models.providers import KINDS, WRITERS, streamed, text_reply
 from tests.models.test_clients import (

@@ -7,16 +7,16 @@ a pool is shared.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, cast
 from weakref import ref
 
-from suture._aio import LOG, until_the_loop_ends
+from suture._aio import LOG, of_the_loop
 from suture.errors import ConfigError
 
-_ATTRIBUTE = "_suture_given"
+_ATTRIBUTE = "_suture_copies"
 _PACKAGES = frozenset(("openai", "anthropic", "google", "botocore", "aiobotocore"))
 """The packages whose clients are known not to be those of another."""
 _WAYS = frozenset(("_client", "_async_httpx_client", "_transport", "_pool"))
@@ -49,12 +49,7 @@ def check_client(model: str, client: Any, package: str, example: str) -> None:
 
 async def client_of_loop(client: Any) -> Any:
     """Return the running loop's copy of a client, or the client itself if it has no connections that we know."""
-    loop = asyncio.get_running_loop()
-    copies: _Copies | None = vars(loop).get(_ATTRIBUTE)
-    if copies is None:
-        copies = _Copies()
-        setattr(loop, _ATTRIBUTE, copies)
-        await anext(copies.closer)
+    copies = await of_the_loop(_ATTRIBUTE, _Copies, _Copies.close)
     return copies.of(client)
 
 
@@ -63,7 +58,6 @@ class _Copies:
 
     def __init__(self) -> None:
         self.known: dict[int, _Copy] = {}
-        self.closer: AsyncGenerator[None] = until_the_loop_ends(self._close_all)
         self._open: set[_Copy] = set()
         """Those that are not closed yet: more than are known, since a task that closes one may be cancelled."""
         self._closing: set[asyncio.Task[None]] = set()
@@ -106,8 +100,7 @@ class _Copies:
         await known.close()
         self._open.discard(known)
 
-    async def _close_all(self) -> None:
-        vars(asyncio.get_running_loop()).pop(_ATTRIBUTE, None)
+    async def close(self) -> None:
         for known in list(self._open):
             await self._close(known)
 
