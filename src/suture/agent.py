@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from suture._aio import run_blocking, run_to_the_end
+from suture._aio import run_to_the_end
+from suture._loops import run_blocking
 from suture._text import replace_surrogates
 from suture.errors import ConfigError, ResumeError
 from suture.kernel.answers import TypeUnion, make_output_rule

@@ -5,7 +5,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from types import TracebackType
 from typing import Any, Generic, Literal
 
-from suture._aio import LOG, run_blocking, run_to_the_end
+from suture._aio import LOG, run_to_the_end
+from suture._loops import run_blocking
 from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
 from suture.kernel import Outcome, Run, RunBlock, RunResult
 from suture.kernel.input import NOTHING

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from suture import ChatModelAgent, Message, ToolCall, tool
-from suture._aio import _LOOPS, run_blocking
+from suture._loops import _LOOPS, run_blocking
 from suture.testing import ScriptedModel
 from tests.models.loopback import Answer, Loopback, serving
 from tests.models.providers import WIRES, make_model, streamed, text_reply
@@ -196,7 +196,7 @@ def test_a_loop_that_the_program_closed_is_not_used_again():
 
 
 def test_loops_are_closed_if_they_are_too_many_or_not_needed_for_long(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("suture._aio._MOST_LOOPS", 2)
+    monkeypatch.setattr("suture._loops._MOST", 2)
     meet = threading.Barrier(4)
     loops: list[Any] = []
 
@@ -210,7 +210,7 @@ def test_loops_are_closed_if_they_are_too_many_or_not_needed_for_long(monkeypatc
     for thread in threads:
         thread.join()
     assert sorted(loop.is_closed() for loop in loops) == [False, False, True, True]
-    monkeypatch.setattr("suture._aio._IDLE_LOOP", 0.0)
+    monkeypatch.setattr("suture._loops._IDLE", 0.0)
     run_blocking(asyncio.sleep(0))
     assert sorted(loop.is_closed() for loop in loops) == [False, True, True, True]
 
@@ -298,7 +298,7 @@ def test_a_thread_that_looked_up_an_address_is_gone_when_the_program_forks():
     body = """
 async def look_up():
     await asyncio.get_running_loop().getaddrinfo("localhost", 80)
-from suture._aio import run_blocking
+from suture._loops import run_blocking
 run_blocking(look_up())
 print(threading.active_count())
 child = os.fork()
@@ -414,7 +414,7 @@ def test_after_ctrl_c_the_next_run_works():
 
 
 LEAVING = """
-from suture._aio import run_blocking
+from suture._loops import run_blocking
 
 async def leave():
     raise SystemExit(3)

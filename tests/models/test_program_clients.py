@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from suture import ChatModelAgent
-from suture._aio import _LOOPS
+from suture._loops import _LOOPS
 from suture.errors import ConfigError, ModelError
 from suture.models import OpenAIChatModel
 from suture.models.clients import _ATTRIBUTE, client_of_loop

@@ -12,7 +12,8 @@ from weakref import ref
 
 import msgspec
 
-from suture._aio import LoopThread, run_to_the_end, uncancel
+from suture._aio import run_to_the_end, uncancel
+from suture._loops import LoopThread
 from suture.errors import ComponentCancelledError, ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
 from suture.kernel.input import Handed

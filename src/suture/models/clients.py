@@ -13,7 +13,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 from weakref import ref
 
-from suture._aio import LOG, of_the_loop
+from suture._aio import LOG
+from suture._loops import of_the_loop
 from suture.errors import ConfigError
 
 _ATTRIBUTE = "_suture_copies"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from suture._aio import of_the_loop
+from suture._loops import of_the_loop
 from suture._text import mask
 from suture.codecs.replies import TOO_LONG, failure_kind, with_generation
 from suture.errors import (

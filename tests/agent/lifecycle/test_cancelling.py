@@ -355,7 +355,7 @@ def test_ctrl_c_while_a_blocking_run_is_being_started_stops_it(monkeypatch: pyte
             super().start()
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("suture._aio.Thread", Interrupted)
+    monkeypatch.setattr("suture._loops.Thread", Interrupted)
 
     @tool
     async def work() -> str:

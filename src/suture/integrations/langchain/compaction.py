@@ -13,7 +13,8 @@ from langchain_core.exceptions import ContextOverflowError
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from suture._aio import run_blocking, settle
+from suture._aio import settle
+from suture._loops import run_blocking
 from suture.integrations.compaction import GuestRequest
 from suture.integrations.langchain.reduction import ToolReductionMiddleware, messages_of, replacements, with_update
 from suture.middleware import Compaction

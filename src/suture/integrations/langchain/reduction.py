@@ -19,7 +19,8 @@ from langchain_core.tools import StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.types import Command
 
-from suture._aio import run_blocking, settle
+from suture._aio import settle
+from suture._loops import run_blocking
 from suture.errors import ConfigError, NotInRunError, OffloadError
 from suture.integrations.langchain.backends import RUN_STORE, Backends, Conversation, adapt
 from suture.integrations.langchain.wire import WIRE
