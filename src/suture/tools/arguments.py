@@ -174,12 +174,12 @@ def _make_schema(slots: Sequence[_Slot], notes: Mapping[str, str]) -> dict[str, 
 
 def _slots_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str, Any]]:
     """Make the function that reads arguments: exactly and all at once, else one by one."""
-    exactly = _exact_reader(tool, slots)
+    decode, by_name = _exact_reader(tool, slots)
     known = [slot.name for slot in slots]
 
     def read(text: str) -> dict[str, Any]:
         try:
-            return exactly(text)
+            return by_name(decode(text))
         except Exception:  # noqa: BLE001, S110 - they are told one by one
             pass
         written = _decode_object(text, _decode_raw)
@@ -205,8 +205,8 @@ def _slots_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str
     return read
 
 
-def _exact_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str, Any]]:
-    """Make the function that reads all arguments with one decoder of msgspec, except those that only forms read."""
+def _exact_reader(tool: str, slots: Sequence[_Slot]) -> tuple[Callable[[str], Any], Callable[[Any], dict[str, Any]]]:
+    """Make one decoder for all arguments, and the function that gives them by name and reads what only forms read."""
     names = tuple(slot.name for slot in slots)
     # A name that structs may use themselves is no field. Then none is, or one might be that of the next parameter.
     is_reserved = any(name.startswith("_") for name in names)
@@ -222,16 +222,16 @@ def _exact_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str
     decode = msgspec.json.Decoder(kind).decode
     by_forms = [(slot.name, slot.reader.read) for slot in slots if slot.reader.native is None]
     if not by_forms and not is_reserved:
-        return lambda text: asdict(decode(text))
+        return decode, asdict
 
-    def read(text: str) -> dict[str, Any]:
-        values = dict(zip(names, astuple(decode(text)), strict=True))
+    def by_name(decoded: Any) -> dict[str, Any]:
+        values = dict(zip(names, astuple(decoded), strict=True))
         for name, read_value in by_forms:
             if type(values[name]) is msgspec.Raw:  # else it is the default
                 values[name] = read_value(bytes(values[name]))
         return values
 
-    return read
+    return decode, by_name
 
 
 _decode_raw = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

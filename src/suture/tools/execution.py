@@ -127,7 +127,9 @@ def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool) -> Callable[..., An
         try:
             value: Any = await run_in_thread(partial(_finish, call, convert)) if threaded else call()
             if type(value) is CoroutineType or can(value, "__await__"):
-                value = await _await_all(value)
+                value = await value
+                if type(value) is not str:
+                    value = await _await_nested(value)
             if plain and type(value) is str and value.isascii():
                 return value
             return convert(await _collect(value))
@@ -153,10 +155,13 @@ def _finish(call: Call, convert: Callable[[Any], Any]) -> Any:
     return convert(join_pieces(list(value)) if is_iterator(value) else value)
 
 
-async def _await_all(value: Any) -> Any:
-    """Await a value, and what it gives as long as that is work of asyncio: a coroutine that nobody awaited."""
-    value = await value
-    while issubclass(type(value), CoroutineType | Future):
+_NESTED = (CoroutineType, Future)
+"""What a function that is awaited may give by mistake: work that nobody awaited."""
+
+
+async def _await_nested(value: Any) -> Any:
+    """Return what was awaited; if that is work of asyncio in its turn, await that."""
+    while issubclass(type(value), _NESTED):
         value = await cast("Awaitable[Any]", value)
     return value
 
