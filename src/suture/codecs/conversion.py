@@ -45,9 +45,12 @@ def decode(messages: Sequence[Any], wire: str, losses: Losses | None = None) -> 
     'user'
     """
     _check(wire, (*WIRES, *GUEST_WIRES))
-    if wire in CODECS:
-        return get_codec(wire).decode_messages(messages)
     check_list(messages)
+    if wire in CODECS:
+        its_wire = get_wire(wire)
+        for index, message in enumerate(messages):
+            its_wire.view(message, index)  # it refuses what is another wire's, which would be no call or result here
+        return get_codec(wire).decode_messages(messages)
     if wire in GUEST_WIRES:
         return read_guests(get_wire(wire), messages, losses or Losses())
     for index, message in enumerate(messages):

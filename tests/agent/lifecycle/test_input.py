@@ -317,6 +317,16 @@ def test_a_thought_in_chats_own_field_tells_that_the_messages_are_chats():
 
 # --- what is refused ------------------------------------------------------------------------------
 
+
+def test_a_result_in_the_form_of_another_wire_is_refused_and_never_lost():
+    result = {"type": "tool_result", "tool_use_id": "call_1", "content": "06:12"}
+    chat = [{"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}, {"role": "user", "content": [result]}]
+    says = r"message 2, content\[0\]: a part of type 'tool_result' belongs to another wire"
+    with pytest.raises(InputError, match=says):
+        sent([("user", "When is high tide?"), *chat])
+    assert bare(sent([ASKED, CALLED, chat[1]])) == [ASKED, CALLED, ANSWERED]
+
+
 EMPTY: list[Any] = [
     "",
     "  \n",
