@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from suture import ChatModelAgent
-from suture.errors import ModelAuthError, ModelError, SutureError
+from suture.errors import ConfigError, ModelAuthError, ModelError, SutureError
 from suture.kernel import ModelRetryConfig
 from suture.models import ModelRequest
 from suture.models.http import scrubbed
@@ -318,3 +318,39 @@ def test_a_key_that_may_be_a_word_leaves_the_words_of_an_error_alone(wire: str, 
 def test_a_short_key_is_masked_as_a_word_and_a_long_one_anywhere():
     said = scrubbed(ModelError(f"key pier-2026, not pier-20267; {KEY}x n{KEY[:20]}"), ["pier-2026", KEY])
     assert str(said) == "key ***, not pier-20267; ***x n***"
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "openai-responses", "anthropic"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_function_gives_the_key_of_each_request(wire: str, *, is_async: bool):
+    keys = iter([KEY + "1", KEY + "2"])
+
+    def now() -> str:
+        return next(keys)
+
+    async def later() -> str:
+        return next(keys)
+
+    async def run() -> tuple[list[Asked], list[SutureError]]:
+        async with loopback([refusal(wire, 400, f"bad key {KEY}1"), refusal(wire, 400, f"bad key {KEY}2")]) as server:
+            model = make_model(wire, server.url, api_key=later if is_async else now)
+            errors: list[SutureError] = []
+            for _ in range(2):
+                with pytest.raises(SutureError) as caught:
+                    await ChatModelAgent(model=model).run("hi")
+                errors.append(caught.value)
+            return server.requests, errors
+
+    requests, errors = asyncio.run(run())
+    assert [asked.headers["authorization"] for asked in requests] == [f"Bearer {KEY}1", f"Bearer {KEY}2"]
+    assert not any(leaks(told(error)) for error in errors)
+
+
+def test_what_is_no_key_is_refused():
+    for wire in ("gemini", "bedrock"):
+        with pytest.raises(ConfigError, match="api_key takes a text, not function"):
+            make_model(wire, "http://127.0.0.1:9", api_key=lambda: KEY)
+    with pytest.raises(ConfigError, match="api_key takes a text, not int"):
+        make_model("openai-chat", "http://127.0.0.1:9", api_key=7)
+    with pytest.raises(ConfigError, match="the function given as api_key returned NoneType, not a key"):
+        ChatModelAgent(model=make_model("openai-chat", "http://127.0.0.1:9", api_key=lambda: None)).run_sync("hi")

@@ -33,6 +33,7 @@ class SDKModel(ProviderModel[NativeM]):
 
     key_from: ClassVar[str] = "OPENAI_API_KEY, or api_key="
     key_names: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
+    asks_for_keys: ClassVar[bool] = True
     key_paths: ClassVar[tuple[str, ...]] = ("api_key", "auth_token", "_azure_ad_token")
     requirement: ClassVar[str] = "openai>=3"
     """The requirement for pip."""
@@ -92,6 +93,7 @@ class SDKModel(ProviderModel[NativeM]):
             options["timeout"] = call.timeout
         elif self.is_timed or call.is_timed:
             options["timeout"] = self._import_sdk().Timeout(call.limits.silence, connect=call.limits.connect)
+        await self.renew_key(client)
         response = await client.post(self.path, **sent, cast_to=object, options=options)
         try:
             yield response

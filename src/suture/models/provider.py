@@ -6,7 +6,7 @@ as a cache mark, is added for one request and never kept.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import compress, count, takewhile
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, Unpac
 
 import msgspec
 
-from suture._aio import LOG
+from suture._aio import LOG, settle
 from suture.codecs import Codec, Loss, Losses, Lost, Request, encode, get_codec, to_agentic
 from suture.codecs.contents import overlay
 from suture.codecs.requests import close_schema, make_strict, put_at
@@ -64,8 +64,8 @@ class Settings(TypedDict, total=False):
     """Whose rules apply to requests; by default the provider's own."""
     client: Any
     """A client of the provider's SDK; it is neither changed nor closed, and each event loop has its own connections."""
-    api_key: str | None
-    """The key; by default from the environment."""
+    api_key: str | Callable[[], str | Awaitable[str]] | None
+    """The key; by default from the environment. For `openai` and `anthropic` also a function that each request asks."""
     base_url: str | None
     """The provider's address; by default the SDK's."""
     headers: Mapping[str, str] | None
@@ -226,6 +226,8 @@ class ProviderModel(ABC, Generic[NativeM]):
     """The package of the SDK, and an example of its client."""
     strict_field: ClassVar[str] = ""
     """Where a request says that its answer schema is strict, if the provider has such a mode."""
+    asks_for_keys: ClassVar[bool] = False
+    """Whether `api_key` may be a function."""
     key_paths: ClassVar[tuple[str, ...]] = ()
     """The attributes of an SDK client that hold keys, to keep these out of errors."""
 
@@ -256,7 +258,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         self.base_url = settings.get("base_url")
         if self.base_url is not None and not str(self.base_url).startswith(("http://", "https://")):
             raise ConfigError(f"base_url begins with http:// or https://; got {self.base_url!r}")
-        self.api_key = settings.get("api_key")
+        self.api_key, self.find_key = self._read_key(settings.get("api_key"))
         self.key_variable = ""
         """The variable of the environment that `api_key` was read from, if known."""
         self.given_client: Any = settings.get("client")
@@ -271,6 +273,14 @@ class ProviderModel(ABC, Generic[NativeM]):
         """Whether the provider only streams, or never does, once it has refused the other."""
         if self.given_client is not None:
             self._check_client()
+
+    def _read_key(self, given: Any) -> tuple[str | None, Callable[[], Any] | None]:
+        """Return the key, and the function that gives the key of each request, if it is not always the same."""
+        if given is None or isinstance(given, str):
+            return given, None
+        if not (callable(given) and self.asks_for_keys):
+            raise ConfigError(f"{type(self).__name__}: api_key takes a text, not {type(given).__name__}")
+        return NO_KEY, given
 
     def _check_client(self) -> None:
         """Raise `ConfigError` if the client that was passed in cannot be used, or not with the other settings."""
@@ -391,6 +401,15 @@ class ProviderModel(ABC, Generic[NativeM]):
     @abstractmethod
     def failure(self, error: Exception) -> SutureError | None:
         """Return our error for an exception of the SDK, or `None` if it is not the SDK's."""
+
+    async def renew_key(self, client: Any) -> None:
+        """Give a client of ours the key that the program's function has now."""
+        if self.find_key is not None and self.given_client is None:
+            key: Any = await settle(self.find_key())
+            if not isinstance(key, str) or not key:
+                raise ConfigError(f"the function given as api_key returned {type(key).__name__}, not a key")
+            self._secrets.add(key)
+            client.api_key = key
 
     def keys_of(self, client: Any) -> list[str]:
         """Return the secrets of a client, which must never appear in an error."""
