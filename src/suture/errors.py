@@ -38,7 +38,8 @@ nothing else of Suture.
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 __all__ = [
     "AmbiguousWireError",
@@ -339,42 +340,118 @@ class ContextLengthError(ModelRequestError):
 
     def __init__(self, reason: str, **facts: Any) -> None:
         super().__init__(reason, **facts)
-        self.limit: int | None = None
-        self.tokens: int | None = None
-        for pattern in _LIMITS:
-            found = re.search(pattern, reason, re.IGNORECASE | re.DOTALL)
-            if found is not None:
-                said = {name: int(number) for name, number in found.groupdict().items()}
-                limit = said["limit"] - said.get("reply", 0)
-                self.limit, self.tokens = (limit if limit > 0 else said["limit"]), said.get("tokens")
-                break
+        length = read_length(reason)
+        self.limit: int | None = None if length is None else length.input_limit
+        self.tokens: int | None = None if length is None else length.tokens
 
 
-_LIMITS = (
+class Length(NamedTuple):
+    """The tokens that a refusal names: the limit for all, those of the input, and those reserved for the reply.
+
+    >>> Length(200_000, 199_759, 8192).input_limit
+    191808
+    """
+
+    limit: int
+    tokens: int | None = None
+    reply: int | None = None
+
+    @property
+    def input_limit(self) -> int:
+        """How many tokens of input there may be; the limit for all, if the reply's own are more than that."""
+        rest = self.limit - (self.reply or 0)
+        return rest if rest > 0 else self.limit
+
+    @property
+    def is_by_reply(self) -> bool:
+        """Whether it is the reply that takes the room: less than a tenth is left, and no shorter input would help.
+
+        >>> Length(200_000, 12, 300_000).is_by_reply, Length(65_536, 57_879, 8192).is_by_reply
+        (True, False)
+        """
+        return self.reply is not None and (self.limit - self.reply) * 10 < self.limit
+
+
+def read_length(text: str) -> Length | None:
+    """Return the tokens that a refusal names; `None` if it names no limit.
+
+    >>> read_length("prompt is too long: 210,000 tokens > 200,000 maximum")
+    Length(limit=200000, tokens=210000, reply=None)
+    """
+    for pattern in _compile():
+        found = pattern.search(text)
+        if found is not None:
+            return Length(**{name: int(number.replace(",", "")) for name, number in found.groupdict().items()})
+    return None
+
+
+@cache
+def _compile() -> list[re.Pattern[str]]:
+    """Return the patterns, which only who reads an error pays for."""
+    named = [re.sub(r"\{(\w+)\}", r"(?P<\1>\\d[\\d,]*)", pattern) for pattern in _LENGTHS]
+    return [re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in named]
+
+
+_LENGTHS = (
     # Anthropic, if B tokens are reserved for the reply: continuedev/continue#6080, docker/docker-agent#569.
-    r"exceed context limit: (?P<tokens>\d+) \+ (?P<reply>\d+) > (?P<limit>\d+)",
+    r"exceed context limit: {tokens} \+ {reply} > {limit}",
     # Anthropic, if the input alone is too long: earendil-works/pi, overflow.ts.
-    r"prompt is too long: (?P<tokens>\d+) tokens > (?P<limit>\d+)",
-    # Newer vLLM: AIDotNet/OpenCowork#82.
-    r"context length is (?P<limit>\d+) tokens.* (?P<reply>\d+) output tokens.* (?P<tokens>\d+) input tokens",
-    # DeepSeek, OpenRouter, older vLLM and OpenAI: evalstate/fast-agent#621, run-llama/llama_index#948.
-    r"context length is (?P<limit>\d+) tokens.*?\((?P<tokens>\d+) (?:in|of) .* (?P<reply>\d+) (?:in|for) +the [co]",
-    # OpenAI: crewAIInc/crewAI-examples#121.
-    r"context length is (?P<limit>\d+) tokens.*resulted in (?P<tokens>\d+) tokens",
-    r"context length is (?P<limit>\d+) tokens",
-    # Gemini: google-gemini/gemini-cli#12098.
-    r"input token count \((?P<tokens>\d+)\) exceeds the maximum number of tokens allowed \((?P<limit>\d+)\)",
+    r"prompt is too long: {tokens} tokens > {limit}",
+    # Fireworks.
+    r"prompt is too long: {tokens}, model maximum context length: {limit}",
+    # vLLM, of the reply alone: Step-Audio-R1#3, biomni.
+    r"too large: {reply}\.?\s.{0,40}context length is {limit} tokens and your request has {tokens} input",
+    # vLLM, if it did not count the input: zerostack#22.
+    r"context length is {limit} tokens.{0,60} {reply} output tokens and your prompt contains \d+ characters",
+    # Newer vLLM: AIDotNet/OpenCowork#82, vllm#42474.
+    r"context length is {limit} tokens.{0,60} {reply} output tokens.{0,60} {tokens} input tokens",
+    # SGLang, and Cloudflare: models.dev#4422.
+    r"context length of {limit} tokens.{0,100}?: {tokens} tokens from the input.{0,40} {reply} tokens for the comp",
+    # DeepSeek, OpenRouter, older vLLM and OpenAI: evalstate/fast-agent#621, run-llama/llama_index#948, ogx#4534.
+    r"context length is {limit} tokens.{0,100}?\({tokens} (?:in|of) .{0,60} {reply} (?:in|for) +(?:the|your) +[co]",
+    # OpenRouter, if nothing is reserved for the reply: refly#1177.
+    r"context length is {limit} tokens.{0,60} \({tokens} of text input\)",
+    # OpenAI: crewAIInc/crewAI-examples#121; newer: litellm#18927.
+    r"exceed the configured limit of {limit} tokens.{0,60}resulted in {tokens} tokens",
+    r"exceed the configured limit of {limit} tokens",
+    r"context length is {limit} tokens.{0,100}resulted in {tokens} tokens",
+    r"context length is {limit} tokens",
+    # TGI, Hugging Face, Together: huggingface_hub#2763, UI-TARS-desktop#626.
+    r"must be <= {limit}\. given: {tokens} .?inputs.? tokens and {reply}",
+    r"inputs.? tokens \+ .?max_new_tokens.? must be <= {limit}",
+    r"must have less than {limit} tokens\. given: {tokens}",
+    # Together; SGLang; others that are compatible: earendil-works/pi, overflow.ts.
+    r"\({tokens} tokens\) is longer than the model's context length \({limit} tokens\)",
+    r"input length \(?{tokens}\)? exceeds (?:the )?(?:model's )?maximum .{0,30}length(?: of)? \(?{limit}",
+    r"context length of {limit} tokens",
+    # vLLM's engine.
+    r"\(length {tokens}\) is longer than the maximum model length of {limit}",
+    r"prompt \({tokens} tokens\) is too long and exceeds limit of {limit}",  # vllm#10440
+    # Gemini: google-gemini/gemini-cli#12098; without the first number: arkavo-edge#371.
+    r"input token count \({tokens}\) exceeds the maximum number of tokens allowed \({limit}\)",
+    r"exceeds the maximum number of tokens allowed \({limit}\)",
     # Kimi: MoonshotAI/kimi-cli#2011; and its older models: MoonshotAI/MoonshotAI-Cookbook#18.
-    r"exceeded model token limit: (?P<limit>\d+) \(requested: (?P<tokens>\d+)\)",
-    r"max length exceeded, max length: ?(?P<limit>\d+)",
-    # xAI and GitHub Copilot: earendil-works/pi, overflow.ts.
-    r"maximum prompt length is (?P<limit>\d+) but the request contains (?P<tokens>\d+) tokens",
-    r"prompt token count of (?P<tokens>\d+) exceeds the limit of (?P<limit>\d+)",
-    # The server of llama.cpp.
-    r"request \((?P<tokens>\d+) tokens\) exceeds the available context size \((?P<limit>\d+) tokens\)",
-    r"exceeds the available context size \((?P<limit>\d+) tokens\)",
-    # Groq, for the tokens of one minute: cline/cline#4971.
-    r"too large for model.*Limit (?P<limit>\d+), Requested (?P<tokens>\d+)",
+    r"exceeded model token limit: {limit} \(requested: {tokens}\)",
+    r"max length exceeded, max length: ?{limit}",
+    # xAI, GitHub Copilot and Mistral: earendil-works/pi, overflow.ts.
+    r"maximum prompt length is {limit} but the request contains {tokens} tokens",
+    r"prompt token count of {tokens} exceeds the limit of {limit}",
+    r"contains {tokens} tokens.{0,80}too large for model with {limit} maximum context length",
+    # The server of llama.cpp: llama.cpp#19774.
+    r"request \({tokens} tokens\) exceeds the available context size \({limit} tokens\)",
+    r"exceeds the available context size \({limit} tokens\)",
+    # LM Studio: opencode#11141, lmstudio-bug-tracker#546; llama-cpp-python: doc-comments-ai#54.
+    r"n_keep \({tokens}\) >= n_ctx \({limit}\)",
+    r"keep the first {tokens} tokens.{0,100}context length of only {limit} tokens",
+    r"requested tokens \({tokens}\) exceed context window of {limit}",
+    # Model Studio: qwen-code#98.
+    r"range of input length should be \[\d+, ?{limit}\]",
+    # Z.ai: foreveryh/claude-code-switch#12.
+    r"request {tokens} input tokens exceeds the model's maximum context length {limit}",
+    # OpenRouter, for what the credits allow: continuedev/continue#10962.
+    r"prompt tokens limit exceeded: {tokens} > {limit}",
+    # Groq and OpenAI, for the tokens of one minute: cline/cline#4971, Aider-AI/aider#1880.
+    r"too large for .{0,200}limit:? {limit}, requested:? {tokens}",
 )
 """How providers word the limit in their refusals, each with where it was seen."""
 

@@ -1,4 +1,4 @@
-"""What all codecs need to read replies: kinds of failures, token usage, folding streams, server-sent events."""
+"""What all codecs need to read replies: token usage, folding streams, server-sent events."""
 
 from abc import ABC, abstractmethod
 from binascii import a2b_base64, b2a_base64
@@ -12,61 +12,7 @@ from suture import errors
 from suture.messages import AgenticMessage, Delta, LogProb, Reasoning, ResponseMeta, TokenUsage
 from suture.wires.fields import expect, is_map, parse_json, without_lone_escapes
 
-_WORDS: dict[type[errors.ModelError], str] = {
-    errors.ContextLengthError: "context_length_exceeded request_too_large",
-    errors.ModelAuthError: "401 402 403 accessdeniedexception api_key_invalid authentication_error billing_error "
-    "expiredtokenexception invalid_api_key invalid_authentication_error permission_denied permission_error "
-    "unauthenticated unrecognizedclientexception",
-    errors.RateLimitError: "429 insufficient_quota modelnotreadyexception rate_limit_error rate_limit_exceeded "
-    "rate_limit_reached_error resource_exhausted servicequotaexceededexception throttlingexception too_many_requests",
-    errors.ModelTimeoutError: "408 deadline_exceeded modeltimeoutexception timeout timeout_error",
-    errors.ModelReplyError: "json_validate_failed output_parse_failed tool_use_failed",  # Groq: agno#4090
-    errors.ModelServerError: "aborted api_error cancelled engine_overloaded_error internal internal_server_error "
-    "internalservererror overloaded_error server_error server_is_overloaded service_unavailable slow_down unavailable "
-    "unknown vector_store_timeout",
-    errors.ModelRequestError: "badrequesterror bio_policy content_filter data_residency_mismatch failed_precondition "
-    "invalid_argument invalid_prompt invalid_request_error misalignment_policy_violation model_not_found not_found "
-    "not_found_error out_of_range resourcenotfoundexception unimplemented validationexception",
-}
-TOO_LONG = (
-    *("context_length", "context length", "context window", "context size", "context limit"),
-    *("prompt is too long", "input is too long", "input too long", "request is too long", "requested input length"),
-    *(
-        "maximum number of tokens",
-        "maximum number of input",
-        "too many input tokens",
-        "input token count",
-        "prompt token count",
-    ),
-    *("exceeded model token limit", "model max length exceeded", "maximum prompt length", "too large for model"),
-)
-"""Phrases in the errors of providers for a request that is too long; few have a code for it."""
 _ANNOUNCED = ("tool_calls", "function_call")
-_LONGEST = 500
-"""How much of a model's words an error repeats."""
-_ERROR_OF_WORD = {word: kind for kind, words in _WORDS.items() for word in words.split()}
-
-
-def failure_kind(words: Iterable[str], default: type[errors.ModelError], reason: str = "") -> type[errors.ModelError]:
-    """Return the class of error that the first known of `words` means; a refusal of length is known by its `reason`.
-
-    >>> from suture.errors import ModelError
-    >>> failure_kind(["invalid_request_error"], ModelError, "Prompt is too long").__name__
-    'ContextLengthError'
-    """
-    kind = next((_ERROR_OF_WORD[word] for word in map(str.lower, words) if word in _ERROR_OF_WORD), default)
-    is_long = issubclass(kind, errors.ModelRequestError) and any(words in reason.lower() for words in TOO_LONG)
-    return errors.ContextLengthError if is_long else kind
-
-
-def with_generation(reason: str, error: Mapping[str, Any]) -> str:
-    """Return the reason of a refusal with what the model had said, where the provider tells it.
-
-    >>> with_generation("Failed to call a function.", {"failed_generation": "<function=add>"})
-    "Failed to call a function. The model said: '<function=add>'"
-    """
-    said = error.get("failed_generation")
-    return f"{reason} The model said: {said[:_LONGEST]!r}" if isinstance(said, str) and said else reason
 
 
 def check_calls(message: AgenticMessage, provider: str) -> None:
@@ -99,30 +45,6 @@ def sensible(provider: str) -> Generator[None]:
 
 def _nonsense(error: errors.InputError, provider: str) -> errors.ModelError:
     return errors.ModelError(f"the reply makes no sense: {error}", provider=provider, retryable=True)
-
-
-def read_failure(
-    provider: str, said: Any, *, kind: str = "", default: type[errors.ModelError] | None = None, **facts: Any
-) -> errors.ModelError:
-    """Return the error that a provider reports in an object with a message, a type, a code or a status.
-
-    >>> error = read_failure("openai-chat", {"message": "Slow down.", "type": "rate_limit_error", "code": 429})
-    >>> type(error).__name__, error.reason, error.code, error.status
-    ('RateLimitError', 'Slow down.', 'rate_limit_error', 429)
-    """
-    error: Mapping[str, Any] = said if is_map(said) else {"message": said}
-    found = [str(word) for word in (kind, *map(error.get, ("code", "status", "type"))) if word and word != "error"]
-    numbers = [int(word) for word in found if len(word) == 3 and word.isascii() and word.isdigit()]
-    status = next((number for number in numbers if 400 <= number < 600), None)
-    words = [word for word in found if not word.isdigit()]
-    code, message = next(iter(words), ""), error.get("message")
-    reason = message if isinstance(message, str) and message else code or "it gives no reason"
-    reason = with_generation(reason, error)
-    if default is None:
-        default = errors.ModelServerError if status is None or status >= 500 else errors.ModelRequestError
-    made = failure_kind([*words, str(status)], default, reason)
-    retryable = False if "insufficient_quota" in words else None
-    return made(reason, provider=provider, status=status, code=code, retryable=retryable, **facts)
 
 
 # Metadata of a reply

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from suture._aio import settle
-from suture.errors import ContextLengthError
+from suture.errors import ContextLengthError, read_length
 from suture.kernel import ChatModelAgentState, ModelContext
 from suture.messages import History, ToolInfo
 from suture.middleware import Compaction
@@ -60,6 +60,9 @@ class GuestRequest:
 
     async def shorten_refused(self, refusal: Exception) -> list[Any]:
         """Return shorter messages for a request that was refused as too long; raise the refusal if there are none."""
+        length = read_length(str(refusal))
+        if length is not None and length.is_by_reply:
+            raise refusal
         error = ContextLengthError(str(refusal))
         made = self._take(await self._compaction.shorten(self._state, self._context, error))
         if made is None:

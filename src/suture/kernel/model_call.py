@@ -382,9 +382,9 @@ class Turn(msgspec.Struct, eq=False):
         try:
             shorter = await run.spec.shorten(state, make_model_context(run, run.state.turn + 1, self.tool_infos), error)
         except ContextOverflowError:
-            if error.limit is not None:
+            if error.limit is not None and (error.tokens or 0) > error.limit:
                 raise
-            return False  # the limit is unknown, and the provider's error says more
+            return False  # the provider did not count both, so sizes would be guesses; its own error says more
         if shorter is None:
             return False
         self._send_retry(error)

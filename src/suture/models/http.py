@@ -19,12 +19,11 @@ from weakref import WeakKeyDictionary
 
 from suture._loops import of_the_loop
 from suture._text import mask
-from suture.codecs.replies import TOO_LONG, failure_kind, with_generation
+from suture.codecs.refusals import failure_kind, is_final, read_refusal, read_wait
 from suture.errors import (
     ContextLengthError,
     ModelAuthError,
     ModelError,
-    ModelReplyError,
     ModelRequestError,
     ModelServerError,
     ModelTimeoutError,
@@ -32,21 +31,16 @@ from suture.errors import (
     SutureError,
 )
 from suture.kernel import closing
-from suture.wires.fields import is_list, is_map
 
 MAX_REPLY = 256 * 1024 * 1024
 """How many bytes a reply may have, all its events together."""
 MAX_ERROR = 1024 * 1024
 """How many bytes of an error are read; an SDK would read everything."""
-_UNPAID = (
-    *("insufficient_quota", "insufficient_balance", "exceeded_current_quota_error"),
-    *("billing_hard_limit_reached", "billing_not_active", "billing_error"),
-)
-"""Errors that waiting does not cure, because somebody has to pay."""
 _LONGEST = 500
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid")
 _KINDS: Mapping[int, type[ModelError]] = {
     401: ModelAuthError,
+    402: ModelAuthError,
     403: ModelAuthError,
     408: ModelTimeoutError,
     409: ModelServerError,
@@ -54,6 +48,7 @@ _KINDS: Mapping[int, type[ModelError]] = {
     424: ModelServerError,
     425: ModelServerError,
     429: RateLimitError,
+    498: ModelServerError,
 }
 _PUBLIC_HEADERS = frozenset(
     (
@@ -104,14 +99,11 @@ def status_error(
     >>> status_error("openai-chat", 307, "", {"location": "https://elsewhere.example/v1?key=x"}).reason
     'it redirects to https://elsewhere.example, and is not followed; give that as base_url if it is right'
     """
-    reason, told = read_refusal(body)
+    said = read_refusal(body)
+    reason, own, code, text = said.reason, code, code or said.code, f"{code} {said.text}"
     kind = _KINDS.get(status) or (ModelServerError if status >= 500 else ModelRequestError)
-    kind, code = failure_kind([code], kind), code or told
-    if kind is ModelRequestError and any(words in f"{code} {reason}".lower() for words in TOO_LONG):
-        kind = ContextLengthError
-    if kind is ModelRequestError and failure_kind([code], kind) is ModelReplyError:
-        kind = ModelReplyError
-    if kind is ModelAuthError and key:
+    kind = failure_kind([own], kind, text)
+    if kind is ModelAuthError and key and status != 402:
         reason = f"{reason or 'the key is refused'}; check {key}"
     if 300 <= status < 400:
         where = "elsewhere"
@@ -126,8 +118,8 @@ def status_error(
         status=status,
         code=code,
         request_id=(request_id or next((headers[name] for name in _REQUEST_IDS if name in headers), ""))[:_LONGEST],
-        retryable=False if code.lower() in _UNPAID else None,
-        retry_after=retry_after(headers),
+        retryable=False if is_final(text) else None,
+        retry_after=read_wait(text) if (wait := retry_after(headers)) is None else wait,
     )
 
 
@@ -194,24 +186,6 @@ def secrets_in(headers: Mapping[str, Any]) -> list[str]:
     """
     said = [value for name, value in headers.items() if isinstance(value, str) and name.lower() not in _PUBLIC_HEADERS]
     return [text for value in said for text in (value.strip(), value.strip().rpartition(" ")[2])]
-
-
-def read_refusal(body: Any) -> tuple[str, str]:
-    """Return the reason and the code that the body of a refusal gives."""
-    if is_list(body) and body:
-        body = body[0]
-    if not is_map(body):
-        return (body.strip()[:_LONGEST] if isinstance(body, str) else ""), ""
-    inner = body.get("error")
-    said = inner if is_map(inner) else {"message": inner, **body} if isinstance(inner, str) else body
-    reason = with_generation(said.get("message") or said.get("detail") or "", said)
-    about = said.get("metadata")
-    if is_map(about) and isinstance(raw := about.get("raw"), str):  # what its upstream said (pal-mcp-server#134)
-        with suppress(ValueError, RecursionError):
-            raw = read_refusal(json.loads(raw))[0] or raw
-        reason = f"{reason}: {raw}"
-    code = said.get("code") if isinstance(said.get("code"), str) else said.get("status") or said.get("type") or ""
-    return str(reason)[:_LONGEST], str(code)[:64]
 
 
 # The client

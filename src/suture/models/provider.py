@@ -19,6 +19,7 @@ import msgspec
 from suture._aio import LOG, settle
 from suture.codecs import Codec, Loss, Losses, Lost, Request, encode, get_codec, to_agentic
 from suture.codecs.contents import overlay
+from suture.codecs.refusals import read_refusal
 from suture.codecs.requests import close_schema, make_strict, put_at
 from suture.errors import (
     ConfigError,
@@ -35,7 +36,7 @@ from suture.kernel import ModelRequest, closing, current_run
 from suture.language import Language, resolve_language
 from suture.messages import AgenticMessage, Delta, FrozenMap, FunctionToolCall, History, Message, NativeM
 from suture.models.clients import check_client, client_of_loop
-from suture.models.http import brief, json_fault, own_clients, read_refusal, scrubbed, secrets_in
+from suture.models.http import brief, json_fault, own_clients, scrubbed, secrets_in
 from suture.models.limits import Limits, find_timeout, innermost, limit_time, ran_out, read_limits
 from suture.models.options import Call, explain_settings, find_misspelt, merge_options, split_options
 from suture.models.sampling import leave_out
@@ -372,7 +373,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         try:
             return self.codec.decode_reply(whole)
         except ModelError as error:
-            said, _ = read_refusal(whole)
+            said = read_refusal(whole).reason
             if not said or said in error.reason or type(error) is not ModelError:
                 raise
             told = f"{error.reason}; it says: {said}"

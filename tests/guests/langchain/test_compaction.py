@@ -93,6 +93,17 @@ def test_a_model_that_says_too_long_is_asked_once_more_with_less(way: str):
     assert len(model.sent) == 22
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_is_compacted_if_it_is_the_reply_that_does_not_fit(way: str):
+    def reply(_: Any) -> Any:
+        raise ContextOverflowError("input length and `max_tokens` exceed context limit: 12 + 300000 > 200000")
+
+    made, model = agent([reply] * 9, [CompactionMiddleware()])
+    with pytest.raises(ContextOverflowError, match=r"12 \+ 300000"):
+        invoke(way, made, say(TASK))
+    assert len(model.sent) == 1
+
+
 def test_a_model_that_always_says_too_long_ends_the_run_with_what_it_said():
     def reply(_: Any) -> Any:
         raise ContextOverflowError("too long")

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_failure, read_usage
+from suture.codecs.refusals import read_failure
+from suture.codecs.replies import BlockReader, OpenBlock, make_meta, read_usage
 from suture.errors import InputError
 from suture.messages import Delta, ResponseMeta, check_plain
 from suture.wires.fields import argument_json, list_of, object_of, text_of

@@ -5,7 +5,8 @@ from typing import Any, TypeGuard
 
 from suture.codecs.codec import as_json
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import BlockReader, OpenBlock, join_base64, make_meta, read_failure, read_usage
+from suture.codecs.refusals import read_failure
+from suture.codecs.replies import BlockReader, OpenBlock, join_base64, make_meta, read_usage
 from suture.errors import InputError, ModelError, ModelReplyError
 from suture.messages import Delta, ResponseMeta
 from suture.wires.fields import expect, get, is_map, map_of, object_of, text_of

@@ -12,7 +12,8 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from suture.codecs.contents import rest_of
-from suture.codecs.replies import StreamReader, make_meta, read_failure, read_usage
+from suture.codecs.refusals import read_failure
+from suture.codecs.replies import StreamReader, make_meta, read_usage
 from suture.errors import InputError, ModelReplyError, ModelRequestError
 from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TopLogProb
 from suture.wires import plain

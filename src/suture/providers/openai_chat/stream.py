@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from suture.codecs import replies
 from suture.codecs.contents import rest_of
+from suture.codecs.refusals import read_failure
 from suture.errors import InputError
 from suture.messages import Delta, TokenUsage
 from suture.providers.openai_chat.calls import id_of
@@ -39,7 +40,7 @@ def raise_error(body: Mapping[str, Any]) -> None:
     """Raise the error that a reply, an event or a choice reports, if it reports one."""
     found = body.get("error") or (body if body.get("object") == "error" else None)
     if found:
-        raise replies.read_failure(WIRE, found)
+        raise read_failure(WIRE, found)
 
 
 def only_texts(parts: Sequence[Any]) -> bool:

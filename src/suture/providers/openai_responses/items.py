@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from suture import messages as native
 from suture.codecs import contents, replies
 from suture.codecs.codec import located
+from suture.codecs.refusals import read_failure
 from suture.errors import InputError, ModelError, ModelRequestError, ModelServerError
 from suture.providers.openai_responses.wire import CALL_TYPES, FROM_OUTSIDE, ROLES
 from suture.wires.fields import argument_json, expect, inner, is_map, json_text, list_of, map_of, object_of, text_of
@@ -383,7 +384,7 @@ def read_items(items: Sequence[Mapping[str, Any]]) -> list[native.AgenticMessage
 def read_error(said: Mapping[str, Any]) -> ModelError:
     """Return the error that a response or an event of a stream reports."""
     refuses = any(str(said.get(name)).startswith(_REFUSALS) for name in ("code", "type"))
-    return replies.read_failure(WIRE, said, default=ModelRequestError if refuses else ModelServerError)
+    return read_failure(WIRE, said, default=ModelRequestError if refuses else ModelServerError)
 
 
 def read_reply(body: Mapping[str, Any]) -> native.AgenticMessage:
