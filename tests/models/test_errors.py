@@ -131,10 +131,11 @@ def test_a_stream_of_bedrock_s_that_its_model_broke_off_may_be_tried_again():
     assert (type(error), error.retryable) == (ModelServerError, True)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:8000", "http://", "http://[::1", "ftp://harbour.example", 8000])
 @pytest.mark.parametrize("wire", WIRES)
-def test_an_address_without_its_scheme_is_refused_at_once(wire: str):
-    with pytest.raises(ConfigError, match="base_url begins with http"):
-        KINDS[wire]("m", base_url="127.0.0.1:8000")
+def test_an_address_that_is_none_of_http_is_refused_at_once(wire: str, address: Any):
+    with pytest.raises(ConfigError, match="base_url begins with http:// or https:// and names a server"):
+        KINDS[wire]("m", base_url=address)
 
 
 @pytest.mark.parametrize("wire", WIRES)

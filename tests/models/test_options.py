@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from suture import ChatModelAgent
+from suture import ChatModelAgent, Message
 from suture.errors import ConfigError, ModelError
 from suture.events import Custom
 from suture.models import BedrockModel, ModelRequest
@@ -90,6 +90,22 @@ def test_the_value_of_a_header_is_in_no_error(wire: str):
 def test_headers_that_are_no_texts_are_refused(wire: str, wrong: Any):
     with pytest.raises(ConfigError, match="headers are a mapping of names to texts"):
         KINDS[wire]("m", headers=wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"extra_headers": {"x-team": 1}}, "extra_headers is a mapping of names to texts; found 'x-team': 1"),
+        ({"timeout": "5"}, "timeout counts seconds, more than 0, or is None for no end; got '5'"),
+        ({7: "seed"}, "options are a mapping of names to values; 7 is no name"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("wire", WIRES)
+def test_options_of_the_wrong_type_are_refused_before_anything_is_sent(wire: str, options: Any, says: str):
+    model = KINDS[wire]("m", base_url="http://127.0.0.1:9", api_key="none", options=options)
+    with pytest.raises(ConfigError, match=says):
+        model.body(ModelRequest("", [Message.user("hi")]))
 
 
 @pytest.mark.parametrize("wire", SDKS)

@@ -30,6 +30,7 @@ _MISPLACED = {
     "max_retries": "is model_retry_config= of the agent",
 }
 """Names that are no options, and would be sent to the server as fields of the body."""
+_NO_HEADERS = frozenset((bool, int, float, bytes, list, tuple, dict))
 _SPECIAL = frozenset((*_BESIDE, "timeout", *_MISPLACED))
 _ELSEWHERE = {
     **dict.fromkeys(("default_headers", "extra_headers", "http_headers"), "headers="),
@@ -109,6 +110,9 @@ def split_options(options: dict[str, Any], call: Call, without: Mapping[str, str
         raise ConfigError(f"{name} is no option: {without[name] if name in without else f'it {_MISPLACED[name]}'}")
     beside = {name: _read_mapping(name, options[name]) for name in _BESIDE if options.get(name) is not None}
     http_options = beside.get("http_options", {})
+    for name, value in beside.get("extra_headers", {}).items():
+        if type(name) is not str or type(value) in _NO_HEADERS:  # `None` and an object of the SDK take one away
+            raise ConfigError(f"extra_headers is a mapping of names to texts; found {name!r}: {value!r}")
     call = call._replace(
         headers={**call.headers, **beside.get("extra_headers", {})},
         query=beside.get("extra_query", {}),
@@ -122,7 +126,7 @@ def split_options(options: dict[str, Any], call: Call, without: Mapping[str, str
 
 def _with_timeout(call: Call, timeout: Any) -> Call:
     """Return a call with a time of its own: seconds, or an object of the SDK."""
-    if timeout is None or isinstance(timeout, int | float):
+    if type(timeout).__module__ == "builtins":
         return call._replace(limits=call.limits.with_silence(timeout), is_timed=True)
     return call._replace(limits=Limits(None, None, call.limits.total), timeout=timeout, is_timed=True)
 

@@ -13,6 +13,7 @@ from itertools import compress, count, takewhile
 from operator import is_not
 from os import environ
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, Unpack, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -257,8 +258,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         self.streaming = settings.get("streaming", True)
         self.options: Mapping[str, Any] = FrozenMap(cast("Mapping[str, Any]", options))
         self.base_url = settings.get("base_url")
-        if self.base_url is not None and not str(self.base_url).startswith(("http://", "https://")):
-            raise ConfigError(f"base_url begins with http:// or https://; got {self.base_url!r}")
+        _check_address(self.base_url)
         self.api_key, self.find_key = self._read_key(settings.get("api_key"))
         self.key_variable = ""
         """The variable of the environment that `api_key` was read from, if known."""
@@ -468,6 +468,9 @@ class ProviderModel(ABC, Generic[NativeM]):
         if not options:
             return options
         new = [name for name in options if name not in self._names]
+        for name in new:
+            if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
+                raise ConfigError(f"options are a mapping of names to values; {name!r} is no name")
         self._names.update(new)
         for name, meant in find_misspelt(new):
             self._log(name, f"the option {name} is sent as it is; was {meant} meant?")
@@ -531,6 +534,17 @@ class WholeBody(dict[str, Any]):
     >>> WholeBody({"choices": []})["choices"]
     []
     """
+
+
+def _check_address(address: Any) -> None:
+    """Raise `ConfigError` if a provider's address is none of HTTP."""
+    if address is None:
+        return
+    with suppress(ValueError):  # such as an IPv6 address that is not closed
+        parts = urlsplit(str(address))
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return
+    raise ConfigError(f"base_url begins with http:// or https:// and names a server; got {address!r}")
 
 
 def _read_headers(headers: Any) -> Mapping[str, str]:
