@@ -73,7 +73,7 @@ class BedrockModel(ProviderModel[NativeM]):
             client = await _do(worker, connections, self._get_client, _ignore)
             ask = client.converse_stream if body.streaming else client.converse
             ask = partial(ask, **_with_bytes(body.settings), messages=body.forms)
-            ask = partial(_send_with, body.call.headers, ask)
+            ask = partial(_send_with, body.envelope.headers, ask)
             answer = await _do(worker, connections, ask, _close)
             if not body.streaming:
                 yield {name: value for name, value in answer.items() if name != "ResponseMetadata"}
@@ -90,12 +90,12 @@ class BedrockModel(ProviderModel[NativeM]):
 
     def event_silence(self, body: Body) -> float | None:
         """Return the silence of a request that has one of its own, which boto3 does not know."""
-        is_own = body.call.is_timed or (self.given_client is not None and self.is_timed)
-        return body.call.limits.silence if is_own else None
+        is_own = body.envelope.is_timed or (self.given_client is not None and self.is_timed)
+        return body.envelope.limits.silence if is_own else None
 
     def lay_over(self, body: Body) -> Body:
         """Return the body; if it has no tools, those that were called are declared."""
-        if body.call.headers and self.given_client is not None:
+        if body.envelope.headers and self.given_client is not None:
             raise ConfigError("a client of boto3 that is passed in takes headers from its own events, not from here")
         named = cast("BedrockCodec", self.codec).name_called_tools({"modelId": self.model, **body.payload})
         del named[body.field]

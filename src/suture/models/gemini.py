@@ -13,7 +13,7 @@ from suture.errors import ConfigError, InputError, ModelError, SutureError
 from suture.kernel import closing
 from suture.messages import NativeM
 from suture.models.http import answers, brief, status_error, time_limits
-from suture.models.options import Call
+from suture.models.options import Envelope
 from suture.models.provider import NO_KEY, Body, ProviderModel
 from suture.providers.gemini.stream import read_details
 from suture.wires.fields import is_map, map_of
@@ -46,12 +46,12 @@ class GeminiModel(ProviderModel[NativeM]):
         models = getattr(client, "aio", client).models
         if getattr(getattr(client, "_api_client", None), "vertexai", False):
             body = body._replace(messages=[_without_ids(content) for content in body.messages])
-        call = body.call
-        headers = {**call.http_options.get("headers", {}), **call.headers}
-        options = {**call.http_options, "headers": headers, "extra_body": body.payload}
+        envelope = body.envelope
+        headers = {**envelope.http_options.get("headers", {}), **envelope.headers}
+        options = {**envelope.http_options, "headers": headers, "extra_body": body.payload}
         asked = {"model": self.model, "contents": _DUMMY, "config": {**_NO_AUTOMATION, "http_options": options}}
         if not body.streaming:
-            with _waiting(call):
+            with _waiting(envelope):
                 whole = await models.generate_content(**asked)
             yield _plain(whole)
             return
@@ -59,7 +59,7 @@ class GeminiModel(ProviderModel[NativeM]):
         try:
             noting = answers.set(responses)
             try:
-                with _waiting(call):
+                with _waiting(envelope):
                     chunks = await models.generate_content_stream(**asked)
                     chunk = await anext(chunks, None)
             finally:
@@ -74,8 +74,8 @@ class GeminiModel(ProviderModel[NativeM]):
 
     def event_silence(self, body: Body) -> float | None:
         """Return the silence that a client that was passed in may show, since it has one limit for all."""
-        is_timed = self.given_client is not None and (self.is_timed or body.call.is_timed)
-        return body.call.limits.silence if is_timed else None
+        is_timed = self.given_client is not None and (self.is_timed or body.envelope.is_timed)
+        return body.envelope.limits.silence if is_timed else None
 
     def lay_fields(self, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of a body with those of `extra_body` merged into them, as the SDK does it."""
@@ -121,13 +121,13 @@ class GeminiModel(ProviderModel[NativeM]):
 
 
 @contextmanager
-def _waiting(call: Call) -> Generator[None]:
+def _waiting(envelope: Envelope) -> Generator[None]:
     """Have the HTTP client wait as long as the limits say; the SDK's one number would limit the whole reply as well."""
-    if "timeout" in call.http_options:
+    if "timeout" in envelope.http_options:
         yield
         return
-    silence = call.limits.silence
-    steps = {"connect": call.limits.connect, "read": silence, "write": silence, "pool": silence}
+    silence = envelope.limits.silence
+    steps = {"connect": envelope.limits.connect, "read": silence, "write": silence, "pool": silence}
     setting = time_limits.set(steps)
     try:
         yield

@@ -87,12 +87,12 @@ class SDKModel(ProviderModel[NativeM]):
         """Yield the SDK's raw streaming response; the body is sent as ready bytes if the client takes them."""
         is_azure = hasattr(client, "_api_version")  # it reads the model's name from the payload
         sent: dict[str, Any] = {"body": body.payload} if is_azure else {"content": body.content}
-        call, headers = body.call, {**body.call.headers, "Content-Type": "application/json", _RAW: "stream"}
-        options: dict[str, Any] = {"headers": headers, "params": call.query}
-        if call.timeout is not None:
-            options["timeout"] = call.timeout
-        elif self.is_timed or call.is_timed:
-            options["timeout"] = self._import_sdk().Timeout(call.limits.silence, connect=call.limits.connect)
+        envelope, headers = body.envelope, {**body.envelope.headers, "Content-Type": "application/json", _RAW: "stream"}
+        options: dict[str, Any] = {"headers": headers, "params": envelope.query}
+        if envelope.timeout is not None:
+            options["timeout"] = envelope.timeout
+        elif self.is_timed or envelope.is_timed:
+            options["timeout"] = self._import_sdk().Timeout(envelope.limits.silence, connect=envelope.limits.connect)
         await self.renew_key(client)
         response = await client.post(self.path, **sent, cast_to=object, options=options)
         try:

@@ -48,10 +48,10 @@ _ELSEWHERE = {
 """What a setting is called here that other packages call otherwise."""
 
 
-class Call(NamedTuple):
+class Envelope(NamedTuple):
     """What a request has beside its body.
 
-    >>> Call().limits.connect
+    >>> Envelope().limits.connect
     5.0
     """
 
@@ -96,16 +96,18 @@ def merge_options(model: Mapping[str, Any], run: Mapping[str, Any]) -> dict[str,
     return merged
 
 
-def split_options(options: dict[str, Any], call: Call, without: Mapping[str, str]) -> tuple[dict[str, Any], Call]:
-    """Return the options that go into the body, and `call` with what the others mean.
+def split_options(
+    options: dict[str, Any], envelope: Envelope, without: Mapping[str, str]
+) -> tuple[dict[str, Any], Envelope]:
+    """Return the options that go into the body, and `envelope` with what the others mean.
 
     `without` names options that the provider does not have, and what there is instead.
 
-    >>> split_options({"seed": 1, "extra_headers": {"x-team": "port"}}, Call(), {})[1].headers
+    >>> split_options({"seed": 1, "extra_headers": {"x-team": "port"}}, Envelope(), {})[1].headers
     {'x-team': 'port'}
     """
     if _SPECIAL.isdisjoint(options):
-        return options, call
+        return options, envelope
     for name in options.keys() & (_MISPLACED.keys() | without.keys()):
         raise ConfigError(f"{name} is no option: {without[name] if name in without else f'it {_MISPLACED[name]}'}")
     beside = {name: _read_mapping(name, options[name]) for name in _BESIDE if options.get(name) is not None}
@@ -113,22 +115,22 @@ def split_options(options: dict[str, Any], call: Call, without: Mapping[str, str
     for name, value in beside.get("extra_headers", {}).items():
         if type(name) is not str or type(value) in _NO_HEADERS:  # `None` and an object of the SDK take one away
             raise ConfigError(f"extra_headers is a mapping of names to texts; found {name!r}: {value!r}")
-    call = call._replace(
-        headers={**call.headers, **beside.get("extra_headers", {})},
+    envelope = envelope._replace(
+        headers={**envelope.headers, **beside.get("extra_headers", {})},
         query=beside.get("extra_query", {}),
         body={**http_options.get("extra_body", {}), **beside.get("extra_body", {})},
         http_options=http_options,
     )
     if "timeout" in options:
-        call = _with_timeout(call, options["timeout"])
-    return {name: value for name, value in options.items() if name not in _SPECIAL}, call
+        envelope = _with_timeout(envelope, options["timeout"])
+    return {name: value for name, value in options.items() if name not in _SPECIAL}, envelope
 
 
-def _with_timeout(call: Call, timeout: Any) -> Call:
-    """Return a call with a time of its own: seconds, or an object of the SDK."""
+def _with_timeout(envelope: Envelope, timeout: Any) -> Envelope:
+    """Return an envelope with a time of its own: seconds, or an object of the SDK."""
     if type(timeout).__module__ == "builtins":
-        return call._replace(limits=call.limits.with_silence(timeout), is_timed=True)
-    return call._replace(limits=Limits(None, None, call.limits.total), timeout=timeout, is_timed=True)
+        return envelope._replace(limits=envelope.limits.with_silence(timeout), is_timed=True)
+    return envelope._replace(limits=Limits(None, None, envelope.limits.total), timeout=timeout, is_timed=True)
 
 
 def _read_mapping(name: str, value: Any) -> Mapping[str, Any]:

@@ -39,7 +39,7 @@ from suture.messages import AgenticMessage, Delta, FrozenMap, FunctionToolCall, 
 from suture.models.clients import check_client, client_of_loop
 from suture.models.http import brief, json_fault, own_clients, scrubbed, secrets_in
 from suture.models.limits import Limits, find_timeout, innermost, limit_time, ran_out, read_limits
-from suture.models.options import Call, explain_settings, find_misspelt, merge_options, split_options
+from suture.models.options import Envelope, explain_settings, find_misspelt, merge_options, split_options
 from suture.models.sampling import leave_out
 from suture.models.streaming import is_refused
 from suture.models.windows import context_window
@@ -101,7 +101,7 @@ class Body(NamedTuple):
     """The messages in the form that the SDK takes: bytes, if it takes a ready body."""
     streaming: bool = True
     """Whether the reply is requested as a stream."""
-    call: Call = Call()
+    envelope: Envelope = Envelope()
     """What the request has beside its body."""
 
     @property
@@ -249,7 +249,7 @@ class ProviderModel(ABC, Generic[NativeM]):
             raise ConfigError(f"options are a mapping of names to values, not {type(options).__name__}")
         self.model, self.wire = model, wire
         self.limits = read_limits(settings)
-        self._call = Call(self.limits, headers=_read_headers(settings.get("headers")))
+        self._envelope = Envelope(self.limits, headers=_read_headers(settings.get("headers")))
         profile = get_profile(settings.get("profile") or self.codec_name)
         if not profile.speaks_of(self.codec_name):
             raise ConfigError(f"profile {profile.name} has no rules for {self.codec_name} messages")
@@ -325,7 +325,7 @@ class ProviderModel(ABC, Generic[NativeM]):
                     has_begun = True
                     yield item
         except Exception as error:  # noqa: BLE001 - any error of an SDK becomes one of ours
-            known = [*self._secrets, *self.keys_of(self.given_client), *secrets_in(body.call.headers)]
+            known = [*self._secrets, *self.keys_of(self.given_client), *secrets_in(body.envelope.headers)]
             failure = scrubbed(self._explain(error, body), known)
         if failure is None:
             return
@@ -345,7 +345,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         """Send a body, and yield the reply's deltas, then the whole message."""
         reader = self.codec.reader()
         whole: Mapping[str, Any] | None = None
-        stream, silence, total = self.events(body), self.event_silence(body), body.call.limits.total
+        stream, silence, total = self.events(body), self.event_silence(body), body.envelope.limits.total
         if silence is not None or total is not None:
             stream = limit_time(stream, silence, total, self.codec_name)
         async with closing(stream) as events:
@@ -444,7 +444,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         if isinstance(error, SutureError):
             return error
         if name := find_timeout(error):
-            limits = body.call.limits if self.is_timed or body.call.is_timed else Limits(None, None)
+            limits = body.envelope.limits if self.is_timed or body.envelope.is_timed else Limits(None, None)
             seconds = limits.connect if name == "connect_timeout" else limits.silence
             inner = innermost(error)
             return ran_out(name, seconds, self.codec_name, brief(inner) if str(inner) else "")
@@ -506,11 +506,11 @@ class ProviderModel(ABC, Generic[NativeM]):
         merged = merge_options(self.options, request.options)
         wants_stream = bool(merged.pop("stream", True)) and self.streaming and request.streaming
         is_stream = wants_stream if self._only is None else self._only
-        merged, call = split_options(merged, self._call, self.without)
-        if self.codec.messages_field in merged.keys() | call.body.keys():
+        merged, envelope = split_options(merged, self._envelope, self.without)
+        if self.codec.messages_field in merged.keys() | envelope.body.keys():
             raise ConfigError(f"{self.codec.messages_field} is no option: the history is what the run is given")
-        if call.timeout is not None and not self.takes_timeout:
-            raise ConfigError(f"timeout counts seconds, not {type(call.timeout).__name__}")
+        if envelope.timeout is not None and not self.takes_timeout:
+            raise ConfigError(f"timeout counts seconds, not {type(envelope.timeout).__name__}")
         codec, options = self.choose(merged)
         losses = Losses()
         options = self._fit_options(self._adapt(options, losses), losses, has_tools=bool(request.tool_infos))
@@ -524,8 +524,8 @@ class ProviderModel(ABC, Generic[NativeM]):
         _send_losses(run, (*conversation.losses, *losses.found()))
         messages, head = conversation.fitted(), codec.write_head(sendable(request.instruction))
         forms = [*map(self.form, head), *conversation.forms(messages)]
-        body = self.lay_over(Body(settings, codec.messages_field, [*head, *messages], forms, is_stream, call))
-        return body._replace(settings=self.lay_fields(body.settings, call.body)) if call.body else body
+        body = self.lay_over(Body(settings, codec.messages_field, [*head, *messages], forms, is_stream, envelope))
+        return body._replace(settings=self.lay_fields(body.settings, envelope.body)) if envelope.body else body
 
 
 class WholeBody(dict[str, Any]):
