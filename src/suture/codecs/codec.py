@@ -136,9 +136,11 @@ class Codec(ABC):
     has_bytes: ClassVar[bool] = False
     """Whether the SDK uses bytes where JSON has base64."""
 
-    def __init__(self, *, field: str = "", store: bool = True) -> None:
+    def __init__(self, *, field: str = "", store: bool = True, without: frozenset[str] = frozenset()) -> None:
         self.field = field
         """The text field that the profile demands on a message with calls (`Profile.field`)."""
+        self.without = without
+        """The fields of a thought that the server refuses (Chat Completions)."""
         self.store = store
         """Whether the provider stores its answers, and so knows its own items by their ids (Responses)."""
 
@@ -290,10 +292,11 @@ class Codec(ABC):
         return Framing(self.name)
 
 
-def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:
+def get_codec(name: str, *, field: str = "", store: bool = True, without: frozenset[str] = frozenset()) -> Codec:
     """Return the codec of the wire `name`.
 
-    `field` is the text field that a profile demands (`Profile.field`). Without `store`, items are written without the
+    `field` is the text field that a profile demands (`Profile.field`), `without` are the fields of a thought that the
+    server refuses (Chat Completions). Without `store`, items are written without the
     ids that only a provider that stores its answers knows (Responses).
 
     >>> get_codec("gemini").name
@@ -302,4 +305,4 @@ def get_codec(name: str, *, field: str = "", store: bool = True) -> Codec:
     if name not in _CLASSES:
         raise ConfigError(f"no codec for {name!r}; there are: {', '.join(CODECS)}")
     module = import_module(f"suture.providers.{name.replace('-', '_')}.codec")
-    return getattr(module, _CLASSES[name])(field=field, store=store)
+    return getattr(module, _CLASSES[name])(field=field, store=store, without=without)

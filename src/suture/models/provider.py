@@ -28,6 +28,7 @@ from suture.errors import (
     InputError,
     ModelConnectionError,
     ModelError,
+    ModelRequestError,
     NotInRunError,
     StreamCutError,
     SutureError,
@@ -42,6 +43,7 @@ from suture.models.limits import Limits, find_timeout, innermost, limit_time, ra
 from suture.models.options import Envelope, explain_settings, find_misspelt, merge_options, split_options
 from suture.models.sampling import leave_out
 from suture.models.streaming import is_refused
+from suture.models.thoughts import find_refused, refused_at
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile
 from suture.repair import Cause, Repairer
@@ -254,7 +256,6 @@ class ProviderModel(ABC, Generic[NativeM]):
         if not profile.speaks_of(self.codec_name):
             raise ConfigError(f"profile {profile.name} has no rules for {self.codec_name} messages")
         self.profile, self.rules = profile.name, profile
-        self.codec: Codec = get_codec(self.codec_name, field=profile.field)
         self.streaming = settings.get("streaming", True)
         self.options: Mapping[str, Any] = FrozenMap(cast("Mapping[str, Any]", options))
         self.base_url = settings.get("base_url")
@@ -264,6 +265,8 @@ class ProviderModel(ABC, Generic[NativeM]):
         """The variable of the environment that `api_key` was read from, if known."""
         self.given_client: Any = settings.get("client")
         self._secrets = {self.api_key} - {NO_KEY} if self.api_key else set[str]()
+        address = self.base_url or getattr(self.given_client, "base_url", None)
+        self.codec: Codec = get_codec(self.codec_name, field=profile.field, without=refused_at(address))
         self.is_timed = self.given_client is None or not settings.keys().isdisjoint(("timeout", "connect_timeout"))
         """Whether the limits hold; a client that is passed in has its own."""
         self._logged: dict[str, object] = {}
@@ -314,9 +317,10 @@ class ProviderModel(ABC, Generic[NativeM]):
     async def stream(self, request: ModelRequest[NativeM], /) -> AsyncIterator[Delta | NativeM]:
         """Send a request, and yield the reply's deltas as they come, then the whole message.
 
-        If the provider refuses to stream, it is asked again, and from then on, for whole replies; or the other way.
+        If the provider refuses to stream, it is asked again, and from then on, for whole replies; or the other way. If
+        it refuses the field of a thought, it is asked again, and from then on, without.
         """
-        body = self.body(request)
+        codec, body = self.codec, self.body(request)
         failure: SutureError | None = None
         has_begun = False
         try:
@@ -330,16 +334,25 @@ class ProviderModel(ABC, Generic[NativeM]):
         if failure is None:
             return
         failure.__cause__ = failure.__context__ = None  # handled here, so that it does not refer to the SDK's error
-        if has_begun or self._only == body.streaming or not isinstance(failure, ModelError):
+        if has_begun or not isinstance(failure, ModelError) or not self._learn(failure, body, codec):
             raise failure
-        if not is_refused(failure.reason, streaming=body.streaming):
-            raise failure
-        self._only = not body.streaming
-        ways = ("whole replies", "streams") if self._only else ("streams", "whole replies")
-        self._log("stream", f"the provider refuses {ways[0]} ({failure.reason}); it is asked for {ways[1]} instead")
         async with closing(self.stream(request)) as items:
             async for item in items:
                 yield item
+
+    def _learn(self, failure: ModelError, body: Body, codec: Codec) -> bool:
+        """Return whether a refusal says how to ask instead, of a body that `codec` wrote; remember it."""
+        if self._only != body.streaming and is_refused(failure.reason, streaming=body.streaming):
+            self._only = not body.streaming
+            ways = ("whole replies", "streams") if self._only else ("streams", "whole replies")
+            self._log("stream", f"the provider refuses {ways[0]} ({failure.reason}); it is asked for {ways[1]} instead")
+            return True
+        field = find_refused(failure.reason) if type(failure) is ModelRequestError else ""
+        if not field or field in codec.without or not any(field in message for message in body.messages):
+            return False
+        self.codec = get_codec(codec.name, field=codec.field, without=self.codec.without | {field})
+        self._log(field, f"the server refuses a thought in {field} ({failure.reason}); it is left out instead")
+        return True
 
     async def _receive(self, body: Body) -> AsyncGenerator[Delta | NativeM]:
         """Send a body, and yield the reply's deltas, then the whole message."""
@@ -516,7 +529,7 @@ class ProviderModel(ABC, Generic[NativeM]):
         options = self._fit_options(self._adapt(options, losses), losses, has_tools=bool(request.tool_infos))
         run = _find_run()
         language = cast("Language", run.language) if run is not None else resolve_language(None)
-        key = (codec.name, codec.field, codec.store, self.rules, language, type(self))
+        key = (codec.name, codec.field, codec.without, codec.store, self.rules, language, type(self))
         history: History[Any] = History.of(request.messages)
         conversation = follow(history, key, lambda: Conversation(codec, self.rules, language, self.form))
         asked = Request(conversation.outside, request.instruction, request.tool_infos, options)

@@ -284,9 +284,9 @@ def _join_parts(parts: list[dict[str, Any]], *, as_list: bool) -> str | list[dic
 class _Reply(_Writer):
     """Writes one assistant message, block by block."""
 
-    def __init__(self, losses: Losses, field: str) -> None:
+    def __init__(self, losses: Losses, field: str, without: Collection[str] = ()) -> None:
         super().__init__(losses)
-        self.field = field
+        self.field, self.without = field, without
         self.parts: list[tuple[str, dict[str, Any]]] = []
         """The parts of the content, each with the separator before it if all are joined into one text."""
         self.thoughts: dict[str, list[str]] = {}
@@ -334,11 +334,15 @@ class _Reply(_Writer):
         if name == _THOUGHT_PART:
             return self.put_back({"type": name, name: [{"type": "text", "text": block.text}]}, block.extra)
         self.report_extras(block.extra)
-        if details and not self.field:
+        sends_text = name != stream.DETAILS and name not in self.without and block.text
+        sends_details = details and not self.field and stream.DETAILS not in self.without
+        if not sends_text and not sends_details and (name in self.without or details):
+            return self.lose(Lost.REASONING, "a thought in a field that the server refuses")
+        if sends_details:
             self.fields[stream.DETAILS] = [*self.fields.get(stream.DETAILS, ()), *details]
         elif details or block.signature:
             self.lose(Lost.FIELD, "the signature of a thought")
-        if name != stream.DETAILS and block.text:
+        if sends_text:
             self.thoughts.setdefault(name, []).append(block.text)
         return None
 
@@ -441,7 +445,7 @@ class OpenAIChatCodec(Codec):
                     made.append(writer.write_result(block))
                 continue
             if message.role == "assistant":
-                item = _Reply(losses, self.field).write(blocks, as_list=as_list)
+                item = _Reply(losses, self.field, self.without).write(blocks, as_list=as_list)
                 if placed and not item["content"] and len(item) == 2:
                     continue  # all of its content was lost
             else:
