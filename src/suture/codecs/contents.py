@@ -237,8 +237,8 @@ class BlockWriter:
         return None
 
     def read_arguments(self, arguments: str, inside: str = "") -> dict[str, Any]:
-        """Return the arguments of a call as an object; report arguments that are none, and return an empty one."""
-        found: Any = parse_json(arguments) if arguments.strip() else {}
+        """Return the arguments of a call as an object, of nothing or null an empty one; report any other text."""
+        found: Any = {} if arguments.strip() in {"", "null"} else parse_json(arguments)
         if found.__class__ is dict:
             return found
         self.lose(Lost.ARGUMENTS, f"arguments {arguments[:40]!r}", inside)

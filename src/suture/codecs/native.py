@@ -156,8 +156,9 @@ def _block(part: native.Part, kinds: Mapping[Any, Any]) -> Any:
 def _reply_message(blocks: Sequence[native.ContentBlock]) -> native.Message:
     """Return a reply as one message: in the plain form if that says the same, else with an index for everything."""
     plain = _plain_reply(blocks)
-    has_parts = any(isinstance(part, native.TextPart) for part in plain.assistant_gen_multi_content)
-    if not has_parts and to_agentic(plain).content_blocks == blocks:
+    beside = plain.assistant_gen_multi_content
+    has_texts = bool(beside) and any(isinstance(part, native.TextPart) for part in beside)
+    if not has_texts and to_agentic(plain).content_blocks == blocks:
         return plain
     parts: list[native.Part] = []
     calls: list[native.ToolCall] = []

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from suture import errors
-from suture.messages import AgenticMessage, Delta, LogProb, Reasoning, ResponseMeta, TokenUsage
+from suture.messages import AgenticMessage, Delta, FunctionToolCall, LogProb, Reasoning, ResponseMeta, TokenUsage
 from suture.wires.fields import expect, is_map, parse_json, without_lone_escapes
 
 _ANNOUNCED = ("tool_calls", "function_call")
@@ -20,7 +20,10 @@ def check_calls(message: AgenticMessage, provider: str) -> None:
     meta = message.response_meta
     if meta is None or meta.finish_reason not in _ANNOUNCED:
         return
-    if all(isinstance(block, Reasoning) or getattr(block, "text", None) == "" for block in message.content_blocks):
+    blocks = message.content_blocks
+    if blocks and isinstance(blocks[-1], FunctionToolCall):
+        return
+    if all(isinstance(block, Reasoning) or getattr(block, "text", None) == "" for block in blocks):
         raise errors.ModelReplyError(
             f"the reply ends with {meta.finish_reason!r}, and there is no call in it", provider=provider
         )
@@ -186,6 +189,8 @@ class BlockReader(StreamReader):
     def __init__(self, codec: Any) -> None:
         super().__init__(codec)
         self.blocks: dict[int, OpenBlock] = {}
+        self._moved: dict[int, int] = {}
+        """Where the latest block of an index stands, if that was taken: some gateways begin to count again."""
         self._calls = 0
 
     def begin(self, index: int, kind: str, head: Mapping[str, Any], *, is_call: bool = False) -> OpenBlock:
@@ -196,12 +201,15 @@ class BlockReader(StreamReader):
         self._calls += is_call
         return block
 
-    def place_of(self, event: Mapping[str, Any], field: str) -> int:
-        """Return the index in a field, which must be there."""
+    def place_of(self, event: Mapping[str, Any], field: str, *, begins: bool = False) -> int:
+        """Return where the block in `event` stands: its index, unless the server has begun to count again."""
         place = event.get(field)
         if type(place) is not int or place < 0:
             raise errors.InputError(f"expected a place, found {place!r}", path=field)
-        return place
+        now = self._moved.get(place, place)
+        if begins and now in self.blocks and not self.blocks[now].is_open:
+            now = self._moved[place] = max(self.blocks) + 1
+        return now
 
     def in_order(self) -> list[OpenBlock]:
         """Return the blocks in the order of the reply."""

@@ -24,6 +24,14 @@ MEDIA: Mapping[Any, str] = {
     kind: name for name, kinds in _KINDS.items() if name != "text" for kind in kinds if kind is not None
 }
 """The medium of each type of part or block for media."""
+_BEGINNINGS = {
+    "/9j/": "image/jpeg",
+    "iVBO": "image/png",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+    "JVBERi": "application/pdf",
+}
+"""How the base64 of images and documents begins, by their type."""
 USER_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: block for part, block, _ in _KINDS.values()}
 MODEL_BLOCKS: Mapping[Any, Callable[..., Any]] = {part: made for part, _, made in _KINDS.values() if made}
 MEDIA_PARTS = (native.ImagePart, native.AudioPart, native.VideoPart, native.FilePart)
@@ -96,9 +104,19 @@ class Data(Struct, frozen=True):
 
 
 def data_of(block: Any, default: str = "application/octet-stream") -> Data | None:
-    """Return the data in a block of media; `None` if it has only a URL."""
+    """Return the data in a block of media; `None` if it has only a URL.
+
+    An image or a file without a type has that of its first bytes.
+
+    >>> from suture.messages import ImagePart
+    >>> data_of(ImagePart(base64_data="/9j/4AAQ"))
+    Data(mime_type='image/jpeg', base64='/9j/4AAQ')
+    """
     if block.base64_data:
-        return Data(block.mime_type or default, block.base64_data)
+        kind = block.mime_type
+        if not kind and MEDIA.get(block.__class__) in {"image", "file"}:
+            kind = next((kind for start, kind in _BEGINNINGS.items() if block.base64_data.startswith(start)), "")
+        return Data(kind or default, block.base64_data)
     return split_data_url(block.url, block.mime_type or default)
 
 

@@ -366,3 +366,27 @@ def test_events_that_make_no_sense_are_an_error_of_the_provider_worth_another_tr
         reader.feed(events[-1])
     assert str(caught.value) == f"anthropic: the reply makes no sense: {said}"
     assert caught.value.retryable
+
+
+def test_a_gateway_that_begins_to_count_again_is_read():
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    opens = {"type": "content_block_start", "index": 0, "content_block": call}
+    piece = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "input_json_delta", "partial_json": '{"x":1}'},
+    }
+    ends = {"type": "content_block_stop", "index": 0}
+    said = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "I look."}}
+    stop = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    second = {**opens, "content_block": {**call, "id": "toolu_2"}}
+    reader = CODEC.reader()
+    for event in [START, TEXT, said, ends, opens, piece, ends, second, piece, ends, *stop]:
+        reader.feed(event)
+    blocks: Any = reader.finish().content_blocks
+    text, first, other = blocks
+    assert text.text.endswith("I look.")
+    assert [(each.call_id, each.arguments) for each in (first, other)] == [
+        ("toolu_1", '{"x":1}'),
+        ("toolu_2", '{"x":1}'),
+    ]

@@ -156,8 +156,12 @@ def test_a_sound_is_put_together_however_it_was_encoded(pieces: list[str], whole
         chunk(audio={"transcript": "x.", "expires_at": 7}),
     )
     kept_of = own(id="audio_1", expires_at=7, transcript="Six.")
-    assert message.content_blocks == (AssistantGenAudio(base64_data=whole, extra=kept_of),)
-    assert deltas == []
+    said = AssistantGenText("Six.", extension={"transcript": True})
+    assert message.content_blocks == (AssistantGenAudio(base64_data=whole, extra=kept_of), said)
+    assert deltas == [Delta("Si"), Delta("x.")]
+    assert CODEC.encode_messages([message]).payload == [
+        {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}
+    ]
 
 
 def test_images_citations_and_likely_tokens_add_up():

@@ -21,6 +21,7 @@ RECORDED = [
     for name, exchanges in recordings(WIRE)
     for place, exchange in enumerate(exchanges)
 ]
+[DONE_MARK] = codec.framing().feed(b"data: [DONE]\n\n")
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
 CALL = {"type": "function_call", "id": "fc_9f", "call_id": "a", "name": "f", "arguments": ""}
 USAGE = {"input_tokens": 3, "output_tokens": 2, "total_tokens": 5}
@@ -332,3 +333,17 @@ def test_items_that_a_server_counts_wrongly_are_read(name: str, repeats: bool):
     end = {"type": "response.completed", "response": {"status": "completed", "output": output, "usage": USAGE}}
     deltas, message = read([*SKIPPED[name], end])
     assert said(deltas)[:2] == ("Hi.", "hm") == shown(message)[:2]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [{"type": "response.done", "response": {"output": []}}, DONE_MARK, {"type": "response.completed", "response": {}}],
+)
+def test_a_response_may_end_in_other_ways(end: dict[str, Any]):
+    deltas, message = read([*SKIPPED["counted twice"], end])
+    assert said(deltas)[:2] == ("Hi.", "hm") == shown(message)[:2]
+
+
+def test_the_mark_of_the_end_alone_is_no_response():
+    with pytest.raises(StreamCutError):
+        read([DONE_MARK])

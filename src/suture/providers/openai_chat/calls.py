@@ -1,7 +1,8 @@
 """Calls of tools in a reply of Chat Completions, put right where servers glue them together or number them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from json import JSONDecoder
+from operator import is_
 from typing import Any
 
 from suture.wires.fields import is_list, is_map, map_of, parse_json, text_of
@@ -30,21 +31,22 @@ def separate_calls(message: Mapping[str, Any]) -> Mapping[str, Any]:
     ['{"x": 1}', '{"x": 2}']
     """
     calls = message.get("tool_calls")
-    if not is_list(calls) or not all(map(is_map, calls)):
+    if not calls or not is_list(calls) or not all(map(is_map, calls)):
         return message
     separate = [one for call in calls for one in _separate(call)]
-    return message if separate == calls else {**message, "tool_calls": separate}
+    return message if all(map(is_, separate, calls)) else {**message, "tool_calls": separate}
 
 
-def _separate(call: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    call = {**call, "id": id_of(call)} if type(call.get("id")) is int else call
+def _separate(call: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    if type(call.get("id")) is int:
+        call = {**call, "id": id_of(call)}
     function = map_of(call, "function")
     arguments = function.get("arguments")
     if not isinstance(arguments, str) or arguments.count("{") < 2 or parse_json(arguments) is not None:
-        return [call]
+        return (call,)
     texts = _objects_in(arguments)
     if not texts:
-        return [call]
+        return (call,)
     calls = [{**call, "function": {**function, "arguments": text}} for text in texts]
     return [calls[0], *[{**other, "id": ""} for other in calls[1:]]]
 

@@ -38,6 +38,8 @@ _THOUGHT_PART = "thinking"
 """The type of a part that holds a thought; a server with such parts takes no thought in a field (crush#1590)."""
 _CALL = "tool_call"
 """The key under which a call of an unknown kind is kept."""
+_TRANSCRIPT = "transcript"
+"""The mark of a text that is what the audio of its reply says."""
 _TEXT_SUBSTITUTES = ("refusal", "audio", "images", stream.OLD_CALL)
 """Fields that an assistant message may have instead of a text."""
 _KINDS = {
@@ -316,7 +318,9 @@ class _Reply(_Writer):
         made |= self.fields
         return {**made, "tool_calls": self.calls} if self.calls else made
 
-    def _write_text(self, block: Any) -> dict[str, Any]:
+    def _write_text(self, block: Any) -> dict[str, Any] | None:
+        if _TRANSCRIPT in getattr(block, "extension", ()):
+            return None  # its audio says it
         self.report_extension(block, "refusal")
         kind = "refusal" if getattr(block, "extension", {}).get("refusal") else "text"
         return self.put_back({"type": kind, kind: block.text}, block.extra)
@@ -487,13 +491,16 @@ class OpenAIChatCodec(Codec):
             raise InputError("a reply without a message")
         stream.raise_error(choice)
         read = _Reader(by_model=True).read_reply(separate_calls(message))
-        rest = map_of(read.extra, WIRE)
+        rest, blocks = map_of(read.extra, WIRE), read.content_blocks
+        sound = next((block for block in blocks if isinstance(block, native.AssistantGenAudio)), None)
+        if sound is not None and (said := text_of(map_of(sound.extra, WIRE), "transcript")):
+            blocks = [*blocks, native.AssistantGenText(said, extension={_TRANSCRIPT: True})]
         sent = {name: value for name, value in rest.items() if name in _RETURN_FIELDS}
         beside = {name: value for name, value in rest.items() if name not in sent and (name, value) not in _EMPTY}
-        blocks, notes = read.content_blocks, beside.get("annotations")
+        notes = beside.get("annotations")
         texts = [block for block in blocks if isinstance(block, native.AssistantGenText) and not block.extension]
         if len(texts) == 1 and is_list(notes) and notes:  # the annotations belong to this one text
             text = replace(texts[0], extension={"annotations": list(beside.pop("annotations"))})
-            blocks = tuple([text if block is texts[0] else block for block in blocks])
+            blocks = [text if block is texts[0] else block for block in blocks]
         meta = _read_meta(body, choice, beside)
         return native.AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})

@@ -126,7 +126,8 @@ class ChatReader(replies.StreamReader):
             self._logprobs.setdefault(name, []).extend(list_of(logprobs, name))
         delta = object_of(choice, "delta", optional=True)
         self._message.add(delta, grow=True)
-        self._audio.add(object_of(delta, "audio", optional=True))
+        sound = object_of(delta, "audio", optional=True)
+        self._audio.add(sound)
         self._old_call.add(object_of(delta, OLD_CALL, optional=True))
         details = list_of(delta, DETAILS)
         self._details.add(details)
@@ -138,6 +139,8 @@ class ChatReader(replies.StreamReader):
         deltas = [Delta(reasoning=shown)] if shown else []
         deltas += self._content.add(delta)
         deltas += [Delta(refusal)] if refusal else []
+        if sound and (said := text_of(sound, "transcript")):
+            deltas.append(Delta(said))
         return [*deltas, *self._calls.add(list_of(delta, "tool_calls"))]
 
 

@@ -331,7 +331,8 @@ def _write_media(block: Any) -> dict[str, Any] | None:
     """Return media as a part; `None` if there is no form for them. Only audio that was read here has one."""
     has_id = "file_id" in map_of(block.extra, table.WIRE)
     if isinstance(block, native.UserInputImage | native.AssistantGenImage):
-        url = Data(block.mime_type or "image/png", block.base64_data).url if block.base64_data else block.url
+        data = data_of(block, "image/png") if block.base64_data else None
+        url = data.url if data else block.url
         part = {"type": "input_image", **given(image_url=url or None, detail=getattr(block, "detail", "") or None)}
         return part if url or has_id else None
     if isinstance(block, native.UserInputFile):

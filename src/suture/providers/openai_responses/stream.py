@@ -79,10 +79,11 @@ class ResponsesReader(StreamReader):
         match kind:
             case "response.output_item.added" | "response.output_item.done":
                 return self._take_item(event, ends=kind == "response.output_item.done")
-            case "response.completed" | "response.incomplete":
+            case "response.completed" | "response.incomplete" | "response.done":
                 body = object_of(event, "response")
                 usage = read_usage(body)
-                self._body = {"status": kind.removeprefix("response."), **body}
+                status = "incomplete" if kind == "response.incomplete" else "completed"
+                self._body = {"status": status, **body}
                 late = () if self._items else list_of(body, "output", path="response")  # nothing was streamed
                 deltas = [delta for item in late for delta in self._take_item({"item": item}, ends=True)]
                 return deltas if usage is None else [*deltas, Delta(usage=usage)]
@@ -93,6 +94,8 @@ class ResponsesReader(StreamReader):
                 return []
 
     def fold(self) -> Mapping[str, Any] | None:
+        if self._body is None and self.is_done and self._items:
+            self._body = {"status": "completed"}
         if self._body is None or self._body.get("output"):
             return self._body
         in_order = sorted(self._items, key=lambda held: held.place)
@@ -121,8 +124,10 @@ class ResponsesReader(StreamReader):
 
     def _begin(self, event: Mapping[str, Any], kind: str, item: Mapping[str, Any]) -> _OpenItem:
         """Begin an item, which stands where the event says, or behind all others."""
-        last = max([held.place for held in self._items], default=-1)
-        place = _place_in(event, "output_index") if "output_index" in event else last + 1
+        if "output_index" in event:
+            place = _place_in(event, "output_index")
+        else:
+            place = max([held.place for held in self._items], default=-1) + 1
         is_call, item_id = kind in CALLS, item.get("id")
         held = _OpenItem(kind, item, self._calls if is_call else None, place)
         self._calls += is_call
