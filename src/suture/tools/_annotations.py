@@ -29,11 +29,11 @@ from msgspec.structs import fields as struct_fields
 
 from suture.messages import check_plain
 from suture.tools import _forms as forms
-from suture.tools._constraints import CONSTRAINTS, Checked
+from suture.tools._constraints import Checked, annotate, is_of_pydantic, read_metadata
 from suture.tools._forms import Entry, Form, UnreadableError
 from suture.tools._scalars import LABELS
 
-__all__ = ["Builder", "in_msgspecs_words", "is_pydantics", "shown_default"]
+__all__ = ["Builder", "shown_default"]
 
 _ARRAYS: dict[Any, Callable[[list[Any]], Any]] = {
     list: list,
@@ -128,7 +128,7 @@ class Builder:
     def _alias(self, hint: Any, alias: Any) -> Form:
         if hint not in self._named:
             self.native = False  # a form of its own, so that an alias may be used within itself
-            self._named[hint] = named = forms.Named(hint, alias.__name__)
+            self._named[hint] = named = forms.Alias(hint, alias.__name__)
             arguments = dict(zip(alias.__type_params__, get_args(hint), strict=False))
             named.inner = self.build(_substitute(alias.__value__, arguments))
         return self._named[hint]
@@ -181,8 +181,8 @@ class Builder:
         if hint in self._named:
             return self._named[hint]
         defaults = getattr(kind, "__dataclass_fields__", {}).values()
-        if _is_model(kind) or any(is_pydantics(each.default) for each in defaults):
-            return self._adapted(hint)
+        if _is_model(kind) or any(is_of_pydantic(each.default) for each in defaults):
+            return self._pydantic(hint)
         try:
             return self._record(hint, kind)
         except (NameError, AttributeError) as error:
@@ -208,7 +208,7 @@ class Builder:
             fields = self._attrs_entries(kind, _class_hints(hint, kind))
         else:
             del self._named[hint]
-            return self._adapted(hint)
+            return self._pydantic(hint)
         record.entries = tuple(fields)
         return record
 
@@ -264,7 +264,7 @@ class Builder:
         notes: dict[str, Any] = {}
         others: list[Any] = []
         for meta in hint.__metadata__:
-            known = _read_metadata(meta)
+            known = read_metadata(meta)
             if known is None:
                 others.append(meta)
             else:
@@ -285,88 +285,21 @@ class Builder:
         except UnreadableError:
             inner = None
         if inner is None or not inside.owns:
-            return self._adapted(_annotate(base, others))
+            return self._pydantic(annotate(base, others))
         self.native, self.owns = False, True
-        from suture.tools._pydantic_forms import Adapted, After  # noqa: PLC0415 - it imports pydantic
+        from suture.tools._pydantic_forms import PydanticCheck, PydanticForm  # noqa: PLC0415 - it imports pydantic
 
         others = [each for each in others if getattr(each, "discriminator", None) is None]  # a union finds it out
-        return After(inner, Adapted(_annotate(Any, others))) if others else inner
+        return PydanticCheck(inner, PydanticForm(annotate(Any, others))) if others else inner
 
-    def _adapted(self, hint: Any) -> Form:
+    def _pydantic(self, hint: Any) -> Form:
         """Return the form that pydantic makes, if it is installed."""
         self.native = False
         try:
-            from suture.tools._pydantic_forms import Adapted  # noqa: PLC0415 - it imports pydantic
+            from suture.tools._pydantic_forms import PydanticForm  # noqa: PLC0415 - it imports pydantic
         except ImportError:
             raise UnreadableError(hint) from None
-        return Adapted(hint)
-
-
-def _annotate(base: Any, metadata: list[Any]) -> Any:
-    return Annotated[(base, *metadata)] if metadata else base
-
-
-def in_msgspecs_words(hint: Any) -> Any:
-    """Return an annotation with its outermost constraints as msgspec writes them, if it can."""
-    if get_origin(hint) is not Annotated:
-        return hint
-    metadata: list[Any] = []
-    names: set[str] = set()
-    for meta in hint.__metadata__:
-        known = _read_metadata(meta)
-        if known is None or names & known[0].keys():
-            return hint
-        names.update(known[0])
-        own = isinstance(meta, str | msgspec.Meta)
-        try:
-            metadata.append(meta if own else msgspec.Meta(**known[0], **known[1]))
-        except (TypeError, ValueError):  # such as a bound that is a date
-            return hint
-    return _annotate(hint.__origin__, metadata)
-
-
-def _read_metadata(meta: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return the constraints of one piece of metadata, and its notes for the schema; `None` if only pydantic knows."""
-    if isinstance(meta, str):
-        return {}, {"description": meta}
-    if isinstance(meta, msgspec.Meta):
-        words = {name: getattr(meta, name) for name in ("title", "description", "examples")}
-        notes = {name: word for name, word in words.items() if word is not None}
-        return _bounds(meta), {**notes, **(meta.extra_json_schema or {})}
-    module = type(meta).__module__.partition(".")[0]
-    if module == "annotated_types":
-        bounds = {name: bound for name, bound in _bounds(meta).items() if name != "tz"}
-        return (bounds, {}) if bounds or not hasattr(meta, "func") else None
-    if type(meta).__name__ == "FieldInfo" and module == "pydantic":
-        return _read_field(meta)
-    if isinstance(text := getattr(meta, "documentation", None), str):
-        return {}, {"description": text}
-    return None if is_pydantics(meta) or hasattr(meta, "__get_pydantic_core_schema__") else ({}, {})
-
-
-def _read_field(field: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    constraints: dict[str, Any] = {}
-    for each in field.metadata:
-        bounds = _bounds(each)
-        said = {name for name, value in getattr(each, "__dict__", {}).items() if value is not None}
-        if not bounds or not said <= bounds.keys():
-            return None
-        constraints.update(bounds)
-    beyond = ("discriminator", "json_schema_extra", "alias", "validation_alias", "exclude")
-    if any(getattr(field, name, None) is not None for name in beyond):
-        return None
-    words = {name: getattr(field, name) for name in ("title", "description", "examples")}
-    return constraints, {name: word for name, word in words.items() if word is not None}
-
-
-def _bounds(meta: Any) -> dict[str, Any]:
-    bounds = {name: getattr(meta, name, None) for name in CONSTRAINTS}
-    return {name: bound for name, bound in bounds.items() if bound is not None and (name, bound) != ("min_length", 0)}
-
-
-def is_pydantics(value: Any) -> bool:
-    """Return whether a value, such as a default or metadata, belongs to pydantic."""
-    return type(value).__module__.partition(".")[0] in ("pydantic", "pydantic_core")
+        return PydanticForm(hint)
 
 
 def _is_typed_dict(kind: Any) -> bool:

@@ -1,11 +1,14 @@
-"""Constraints: what an annotation demands of a value beside its type, whoever wrote it."""
+"""Constraints: what an annotation demands of a value beside its type, read from anybody's metadata."""
 
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, get_origin
 
-from suture.tools._forms import Definitions, Form, Reading
+import msgspec
+
+from suture.tools._forms import Form, Reading
+from suture.tools._schemas import Definitions
 
 _BOUNDS: dict[str, tuple[Callable[[Any, Any], bool], Callable[[Any], str]]] = {
     "ge": (operator.ge, ">= {}".format),
@@ -37,8 +40,6 @@ _WORDS = {
 }
 """The constraints in a schema, by JSON type."""
 _WORDS["integer"] = _WORDS["number"]
-
-CONSTRAINTS = tuple(_BOUNDS)
 
 
 class Checked:
@@ -72,3 +73,74 @@ class Checked:
         words = _WORDS.get(schema.get("type", ""), {})
         bounds = {words[name]: bound for name, bound in self.constraints if name in words}
         return {**schema, **bounds}
+
+
+# --- metadata -------------------------------------------------------------------------------------
+
+
+def annotate(base: Any, metadata: list[Any]) -> Any:
+    """Return a base with metadata, or the base alone if there is none."""
+    return Annotated[(base, *metadata)] if metadata else base
+
+
+def with_msgspec_meta(hint: Any) -> Any:
+    """Return an annotation with its outermost constraints as `msgspec.Meta`, if that has them all."""
+    if get_origin(hint) is not Annotated:
+        return hint
+    metadata: list[Any] = []
+    names: set[str] = set()
+    for meta in hint.__metadata__:
+        known = read_metadata(meta)
+        if known is None or names & known[0].keys():
+            return hint
+        names.update(known[0])
+        own = isinstance(meta, str | msgspec.Meta)
+        try:
+            metadata.append(meta if own else msgspec.Meta(**known[0], **known[1]))
+        except (TypeError, ValueError):  # such as a bound that is a date
+            return hint
+    return annotate(hint.__origin__, metadata)
+
+
+def read_metadata(meta: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return the constraints of one piece of metadata, and its notes for the schema; `None` if only pydantic knows."""
+    if isinstance(meta, str):
+        return {}, {"description": meta}
+    if isinstance(meta, msgspec.Meta):
+        words = {name: getattr(meta, name) for name in ("title", "description", "examples")}
+        notes = {name: word for name, word in words.items() if word is not None}
+        return _bounds(meta), {**notes, **(meta.extra_json_schema or {})}
+    module = type(meta).__module__.partition(".")[0]
+    if module == "annotated_types":
+        bounds = {name: bound for name, bound in _bounds(meta).items() if name != "tz"}
+        return (bounds, {}) if bounds or not hasattr(meta, "func") else None
+    if type(meta).__name__ == "FieldInfo" and module == "pydantic":
+        return _read_field(meta)
+    if isinstance(text := getattr(meta, "documentation", None), str):
+        return {}, {"description": text}
+    return None if is_of_pydantic(meta) or hasattr(meta, "__get_pydantic_core_schema__") else ({}, {})
+
+
+def _read_field(field: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    constraints: dict[str, Any] = {}
+    for each in field.metadata:
+        bounds = _bounds(each)
+        said = {name for name, value in getattr(each, "__dict__", {}).items() if value is not None}
+        if not bounds or not said <= bounds.keys():
+            return None
+        constraints.update(bounds)
+    beyond = ("discriminator", "json_schema_extra", "alias", "validation_alias", "exclude")
+    if any(getattr(field, name, None) is not None for name in beyond):
+        return None
+    words = {name: getattr(field, name) for name in ("title", "description", "examples")}
+    return constraints, {name: word for name, word in words.items() if word is not None}
+
+
+def _bounds(meta: Any) -> dict[str, Any]:
+    bounds = {name: getattr(meta, name, None) for name in _BOUNDS}
+    return {name: bound for name, bound in bounds.items() if bound is not None and (name, bound) != ("min_length", 0)}
+
+
+def is_of_pydantic(value: Any) -> bool:
+    """Return whether a value, such as a default or metadata, belongs to pydantic."""
+    return type(value).__module__.partition(".")[0] in ("pydantic", "pydantic_core")

@@ -4,82 +4,19 @@ A form is made from an annotation once; a reading only walks it. It finds all pr
 """
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
-from types import NoneType
 from typing import Any, NamedTuple, Protocol, cast, get_args, get_origin
 
 import msgspec
 
 from suture._text import shorten
 from suture.tools._scalars import FORMS, LABELS, read_leniently, read_text
+from suture.tools._schemas import JSON_TYPES, Definitions
 
-REFS = "#/$defs/"
-
-_JSON_LABELS: dict[type, str] = {
-    dict: "object",
-    list: "array",
-    str: "str",
-    bool: "bool",
-    int: "int",
-    float: "float",
-    NoneType: "null",
-}
-_JSON_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean"}
-
-
-class Definitions:
-    """The schemas of named types, to which others refer."""
-
-    def __init__(self) -> None:
-        self.schemas: dict[str, dict[str, Any]] = {}
-        self._names: dict[Any, str] = {}
-
-    def refer(self, kind: Any, title: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Return a reference to the schema of a type, which is made the first time."""
-        if kind not in self._names:
-            self._names[kind] = name = self._free(re.sub(r"\W", "_", title))
-            self.schemas[name] = {}  # within itself the type is referred to
-            self.schemas[name] = make()
-        return {"$ref": REFS + self._names[kind]}
-
-    def adopt(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Take over the definitions of a whole schema; return the rest of it."""
-        rest = dict(schema)
-        for name, definition in rest.pop("$defs", {}).items():
-            if self.schemas.get(name, definition) != definition:
-                free = self._free(name)
-                return self.adopt(rename(schema, name, free))
-            self.schemas[name] = definition
-        return rest
-
-    def share(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return a reference to a schema, which may be defined already."""
-        if self.schemas.get(name) != schema:
-            name = self._free(name)
-            self.schemas[name] = schema
-        return {"$ref": REFS + name}
-
-    def _free(self, name: str) -> str:
-        number, free = 1, name
-        while free in self.schemas:
-            number += 1
-            free = f"{name}_{number}"
-        return free
-
-
-def rename(schema: Mapping[str, Any], name: str, other: str) -> dict[str, Any]:
-    """Return a schema in which one definition has another name."""
-
-    def changed(node: Any) -> Any:
-        if isinstance(node, Mapping):
-            return {key: changed(each) for key, each in cast("Mapping[str, Any]", node).items()}
-        if isinstance(node, list):
-            return [changed(each) for each in cast("list[Any]", node)]
-        return REFS + other if node == REFS + name else node
-
-    whole: dict[str, Any] = changed(schema)
-    return {**whole, "$defs": {other if key == name else key: each for key, each in whole["$defs"].items()}}
+_JSON_LABELS = {**JSON_TYPES, **{kind: LABELS[kind] for kind in (str, bool, int, float)}}
+"""The names of JSON's types in problems."""
+_SCALAR_TYPES = {LABELS[kind]: JSON_TYPES[kind] for kind in (str, bool, int, float)}
+"""The JSON types of scalars by their names in problems."""
 
 
 class UnreadableError(TypeError):
@@ -136,7 +73,7 @@ def _expected(label: str, value: Any) -> str:
     return f"expected {label}, got {_JSON_LABELS[type(value)]}"
 
 
-def said(error: object) -> str:
+def message_of(error: object) -> str:
     """Return a library's message about a value, in the form that follows a colon."""
     text = "nested too deeply" if isinstance(error, RecursionError) else str(error)
     text = text.removeprefix("JSON is malformed: ").replace("`", "")
@@ -183,7 +120,7 @@ class Scalar:
         try:
             return msgspec.convert(value, self.kind)
         except msgspec.ValidationError as error:
-            fault = said(error)
+            fault = message_of(error)
         try:
             if self.kind in FORMS and isinstance(value, str):
                 return read_text(self.kind, value)
@@ -219,7 +156,7 @@ class FromText:
         try:
             return self.make(value if type(value) is int else str(value))
         except Exception as error:  # noqa: BLE001 - each type has its own
-            return reading.refuse(place, said(error))
+            return reading.refuse(place, message_of(error))
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         return {"type": "string", **({"format": self.format} if self.format else {})}
@@ -258,7 +195,7 @@ class Choices:
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         written = self._written()
-        kind = _JSON_TYPES.get(self.label)
+        kind = _SCALAR_TYPES.get(self.label)
         enum: dict[str, Any] = {**({"type": kind} if kind else {}), "enum": written}  # some providers ask for the type
         if self.kind is None:
             return enum
@@ -286,7 +223,7 @@ def _shown(value: Any) -> str:
     return repr(shorten(value, 64) if isinstance(value, str) else value)
 
 
-class Named:
+class Alias:
     """A type alias, which may be used within itself."""
 
     def __init__(self, kind: Any, title: str) -> None:
@@ -320,7 +257,7 @@ class Array:
         try:
             return self.make(items)
         except TypeError as error:  # an item of a set that cannot be hashed
-            return reading.refuse(place, said(error))
+            return reading.refuse(place, message_of(error))
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         items = self.item.schema(definitions)
@@ -435,7 +372,7 @@ class Record:
         try:
             return self.make(**values)
         except (ValueError, TypeError) as error:
-            return reading.refuse(place, said(error))
+            return reading.refuse(place, message_of(error))
         except Exception as error:  # noqa: BLE001 - a class may check itself, and raise anything
             return reading.refuse(place, f"{type(error).__name__}: {error}")
 
@@ -516,9 +453,9 @@ class Union:
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
         tagged = [each for each in self.members if isinstance(each, Record) and each.tag]
-        schemas = [each.schema(definitions) for each in self.members if each not in tagged]
         if len(tagged) < 2:
             return {"anyOf": [each.schema(definitions) for each in self.members]}
+        schemas = [each.schema(definitions) for each in self.members if each not in tagged]
         refs = {cast("tuple[str, Any]", each.tag)[1]: each.schema(definitions) for each in tagged}
         mapping = {tag: ref["$ref"] for tag, ref in refs.items()}
         field = cast("tuple[str, Any]", tagged[0].tag)[0]

@@ -11,7 +11,8 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerati
 from pydantic.json_schema import GenerateJsonSchema
 
 from suture._text import shorten
-from suture.tools._forms import Definitions, Form, Reading, UnreadableError, said
+from suture.tools._forms import Form, Reading, UnreadableError, message_of
+from suture.tools._schemas import Definitions
 
 _NO_FORM = (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema)
 _WRONG_TYPES = frozenset(("model_type", "model_attributes_type", "dataclass_type", "typed_dict_type"))
@@ -22,7 +23,7 @@ class _Untitled(GenerateJsonSchema):
         return False
 
 
-class Adapted:
+class PydanticForm:
     """A type that pydantic reads, with its own validators and settings."""
 
     def __init__(self, hint: Any) -> None:
@@ -52,7 +53,7 @@ class Adapted:
             if [(fault["loc"], fault["type"] in _WRONG_TYPES) for fault in faults] == [((), True)]:
                 return reading.expect(place, "object", faults[0]["input"])
             for fault in faults:
-                reading.refuse(place + _path(fault["loc"]), said(fault["msg"]))
+                reading.refuse(place + _path(fault["loc"]), message_of(fault["msg"]))
             return None
         except Exception as error:  # noqa: BLE001 - a validator may raise anything
             return reading.refuse(place, f"{type(error).__name__}: {error}")
@@ -65,10 +66,10 @@ class Adapted:
         return definitions.share(name, schema) if name and "properties" in schema else schema
 
 
-class After:
+class PydanticCheck:
     """A form whose values pydantic checks, or changes, afterwards."""
 
-    def __init__(self, inner: Form, check: Adapted) -> None:
+    def __init__(self, inner: Form, check: PydanticForm) -> None:
         self.inner, self.check, self.label = inner, check, inner.label
 
     def read(self, value: Any, place: str, reading: Reading) -> Any:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from inspect import Parameter
-from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, Optional, TypedDict, get_origin
 
 import msgspec
@@ -16,10 +15,11 @@ from msgspec.structs import asdict, astuple
 from suture._text import shorten
 from suture.errors import ConfigError, InputError, NotInRunError
 from suture.messages import ToolArgument, ToolContext, check_plain
-from suture.tools._annotations import is_pydantics, shown_default
-from suture.tools._forms import Definitions, UnreadableError
+from suture.tools._annotations import shown_default
+from suture.tools._constraints import is_of_pydantic
+from suture.tools._forms import UnreadableError
 from suture.tools._scalars import read_leniently
-from suture.tools._schemas import complete
+from suture.tools._schemas import JSON_TYPES, Definitions
 from suture.tools.execution import Bind, Call, RunContext, ToolArgumentsError
 from suture.tools.signature import NOTHING, Signature
 from suture.tools.values import (
@@ -32,15 +32,6 @@ from suture.tools.values import (
     shorten_problems,
 )
 
-_JSON_NAMES: dict[type, str] = {
-    dict: "object",
-    list: "array",
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    NoneType: "null",
-}
 _LENIENT = {"integer": int, "number": float, "boolean": bool}
 
 
@@ -138,7 +129,7 @@ def _make_slot(tool: str, parameter: Parameter, *, strict: bool) -> _Slot:
         make_default = None
     elif default is None:
         annotation = _or_none(annotation)
-    elif is_pydantics(default) and type(default).__name__ == "FieldInfo":
+    elif is_of_pydantic(default) and type(default).__name__ == "FieldInfo":
         annotation = Annotated[annotation, default]
         make_default = None if default.is_required() else partial(default.get_default, call_default_factory=True)
         shown = {} if default.is_required() or default.default_factory else shown_default(default.default)
@@ -169,7 +160,7 @@ def _make_schema(slots: Sequence[_Slot], notes: Mapping[str, str]) -> dict[str, 
         properties[slot.name] = {**note, **slot.reader.form.schema(definitions), **slot.shown}
     required = [slot.name for slot in slots if slot.default is None]
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return complete(schema, definitions)
+    return definitions.complete(schema)
 
 
 def _slots_reader(tool: str, slots: Sequence[_Slot]) -> Callable[[str], dict[str, Any]]:
@@ -250,7 +241,7 @@ def _decode_object(text: str, decode: Callable[[str], dict[str, Any]]) -> dict[s
         except NotJSONError as fault:
             problem = str(fault).replace("the arguments is", "the arguments are", 1)
             raise ToolArgumentsError(*shorten_problems([problem])) from error
-        name = _JSON_NAMES[type(value)]
+        name = JSON_TYPES[type(value)]
         raise ToolArgumentsError(f"the arguments must be one JSON object, got {name}") from error
 
 
@@ -311,7 +302,7 @@ def _schema_reader(tool: str, schema: Mapping[str, Any], signature: Signature | 
         problems = [] if known is None else [_unknown(name, known) for name in values if name not in known]
         problems += [f"arguments.{name}: missing" for name in required if name not in values]
         problems += [
-            f"arguments.{name}: expected {' or '.join(allowed)}, got {_JSON_NAMES[type(values[name])]}"
+            f"arguments.{name}: expected {' or '.join(allowed)}, got {JSON_TYPES[type(values[name])]}"
             for name, allowed in kinds.items()
             if name in values and allowed and not any(_fits(values[name], kind) for kind in allowed)
         ]
@@ -340,7 +331,7 @@ def _kinds(schema: Any) -> list[str]:
 
 
 def _fits(value: Any, kind: str) -> bool:
-    name = _JSON_NAMES[type(value)]
+    name = JSON_TYPES[type(value)]
     if kind == "integer" and name == "number":
         return value.is_integer()
-    return name == kind or (name, kind) == ("integer", "number") or kind not in _JSON_NAMES.values()
+    return name == kind or (name, kind) == ("integer", "number") or kind not in JSON_TYPES.values()

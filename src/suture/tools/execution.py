@@ -127,8 +127,8 @@ def make_endpoint(kind: Kind, bind: Bind, *, threaded: bool) -> Callable[..., An
         try:
             value: Any = await run_in_thread(partial(_finish, call, convert)) if threaded else call()
             if type(value) is CoroutineType or can(value, "__await__"):
-                value = await value
-                if type(value) is not str:
+                value = await value  # pyright: ignore[reportUnknownVariableType] - a cast would be paid for each call
+                if type(value) is not str:  # pyright: ignore[reportUnknownArgumentType]
                     value = await _await_nested(value)
             if plain and type(value) is str and value.isascii():
                 return value

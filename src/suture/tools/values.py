@@ -11,12 +11,13 @@ import msgspec
 
 from suture._text import shorten
 from suture.errors import ConfigError
-from suture.tools._annotations import Builder, in_msgspecs_words
-from suture.tools._forms import Form, Reading, UnreadableError, said
-from suture.tools._schemas import make_schema
+from suture.tools._annotations import Builder
+from suture.tools._constraints import with_msgspec_meta
+from suture.tools._forms import Form, Reading, UnreadableError, message_of
+from suture.tools._schemas import Definitions, without_root_reference
 
 if TYPE_CHECKING:
-    from suture.tools._pydantic_forms import Adapted
+    from suture.tools._pydantic_forms import PydanticForm
 
 __all__ = [
     "READABLE",
@@ -89,7 +90,9 @@ def make_value_reader(annotation: Any, name: str, *, where: str, strict: bool = 
     """
     try:
         form, read, _ = make_form_reader(annotation, name, strict=strict)
-        return ValueReader(make_schema(form), read)
+        definitions = Definitions()
+        schema = definitions.complete(form.schema(definitions))
+        return ValueReader(without_root_reference(schema), read)
     except UnreadableError as error:
         raise ConfigError(f"{where}: {error}; annotate it with {READABLE}") from error
 
@@ -98,7 +101,7 @@ def make_form_reader(annotation: Any, name: str, *, strict: bool) -> FormReader:
     """Make the form and the reader for an annotation, or raise `UnreadableError`."""
     builder = Builder()
     try:
-        annotation = in_msgspecs_words(annotation)
+        annotation = with_msgspec_meta(annotation)
         form = builder.build(annotation)
     except UnreadableError:
         raise
@@ -109,7 +112,7 @@ def make_form_reader(annotation: Any, name: str, *, strict: bool) -> FormReader:
     decode = _exact_decoder(annotation) if builder.native else None
     native = annotation if decode is not None else None
     if hasattr(form, "decoder"):  # one of pydantic's, which reads text at once
-        decode = cast("Adapted", form).decoder(strict=strict)
+        decode = cast("PydanticForm", form).decoder(strict=strict)
 
     def read(text: str | bytes) -> Any:
         if decode is not None:
@@ -121,7 +124,7 @@ def make_form_reader(annotation: Any, name: str, *, strict: bool) -> FormReader:
         try:
             found = form.read(decode_json(text, name), name, reading)
         except RecursionError as error:
-            raise ValueProblemsError(f"{name}: {said(error)}") from error
+            raise ValueProblemsError(f"{name}: {message_of(error)}") from error
         if reading.problems:
             raise ValueProblemsError(*shorten_problems(reading.problems))
         return found
@@ -147,4 +150,4 @@ def decode_json(text: str | bytes, name: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
-        raise NotJSONError(f"{name} is not valid JSON: {said(error)}") from error
+        raise NotJSONError(f"{name} is not valid JSON: {message_of(error)}") from error
