@@ -160,12 +160,13 @@ def test_a_text_that_a_program_changes_is_what_goes_back():
 def test_parts_without_an_index_stand_behind_the_content_as_ever():
     message = Message("assistant", "a", assistant_gen_multi_content=[TextPart("b")])
     assert get_chat_wire("message").text(message) == "ab"
-    assert [block.text for block in to_agentic(message).content_blocks] == ["a", "b"]
+    assert to_agentic(message).content_blocks == (AssistantGenText("a"), AssistantGenText("b"))
 
 
 def test_an_answer_is_the_final_one_if_there_is_such_a_phase():
     commentary, answer = says("Looking it up.", phase="commentary"), says('{"city":"Rome"}', phase="final_answer")
     read = get_codec("openai-responses").decode_reply(responses(commentary, THOUGHT, answer))
+    message: Any = read
     for wire in ("message", "agentic"):
         [message] = encode([read], wire).messages
         assert get_chat_wire(wire).text(message) == '{"city":"Rome"}'

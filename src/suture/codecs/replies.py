@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from json import JSONDecoder
 from typing import Any, cast
 
 import msgspec
@@ -12,6 +13,7 @@ from suture import errors
 from suture.messages import AgenticMessage, Delta, FunctionToolCall, LogProb, Reasoning, ResponseMeta, TokenUsage
 from suture.wires.fields import expect, is_map, parse_json, without_lone_escapes
 
+_DECODE = JSONDecoder(strict=False).raw_decode
 _ANNOUNCED = ("tool_calls", "function_call")
 
 
@@ -161,12 +163,39 @@ class OpenBlock:
     def arguments(self, field: Any) -> Any:
         """Return the arguments of a call as an object, or as text if they are no object (yet)."""
         text = self.text(field)
-        value: Any = parse_json(text) if text.strip() else {}
+        value: Any = parse_json(text) if text.strip() not in {"", "null"} else {}
+        if value is None and len(texts := objects_in(text)) == 1:
+            return parse_json(texts[0])  # an empty object came first, or the whole again
         return value if value.__class__ is dict else text
 
     def show_call(self, **said: Any) -> list[Delta]:
         """Return a delta for a call of one of the program's tools; none for a call that the provider runs itself."""
         return [] if self.call_index is None else [Delta(call_index=self.call_index, **said)]
+
+
+def objects_in(text: str) -> list[str]:
+    """Return the different objects of which a text consists, without empty ones; none if it is anything else.
+
+    >>> objects_in('{}{"x": 1}{"x": 1} {"x": "}{"}'), objects_in('{"x": 1')
+    (['{"x": 1}', '{"x": "}{"}'], [])
+    """
+    found: list[str] = []
+    place, values = 0, list[Any]()
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        try:
+            value, end = _DECODE(text, place)
+        except (ValueError, RecursionError):
+            return []
+        if value.__class__ is not dict:
+            return []
+        if value and value not in values:
+            values.append(value)
+            found.append(text[place:end])
+        place = end
+    return found or ["{}"]
 
 
 def join_base64(pieces: Sequence[str]) -> str:

@@ -1,13 +1,11 @@
 """Calls of tools in a reply of Chat Completions, put right where servers glue them together or number them."""
 
 from collections.abc import Mapping, Sequence
-from json import JSONDecoder
 from operator import is_
 from typing import Any
 
+from suture.codecs.replies import objects_in
 from suture.wires.fields import is_list, is_map, map_of, parse_json, text_of
-
-_DECODE = JSONDecoder(strict=False).raw_decode
 
 
 def id_of(call: Mapping[str, Any]) -> str:
@@ -44,29 +42,8 @@ def _separate(call: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     arguments = function.get("arguments")
     if not isinstance(arguments, str) or arguments.count("{") < 2 or parse_json(arguments) is not None:
         return (call,)
-    texts = _objects_in(arguments)
+    texts = objects_in(arguments)
     if not texts:
         return (call,)
     calls = [{**call, "function": {**function, "arguments": text}} for text in texts]
     return [calls[0], *[{**other, "id": ""} for other in calls[1:]]]
-
-
-def _objects_in(text: str) -> list[str]:
-    """Return the different objects of which a text consists, without empty ones; none if it is anything else."""
-    found: list[str] = []
-    place, values = 0, list[Any]()
-    while place < len(text):
-        if text[place].isspace():
-            place += 1
-            continue
-        try:
-            value, end = _DECODE(text, place)
-        except (ValueError, RecursionError):
-            return []
-        if value.__class__ is not dict:
-            return []
-        if value and value not in values:
-            values.append(value)
-            found.append(text[place:end])
-        place = end
-    return found or ["{}"]
