@@ -16,6 +16,7 @@ from suture.events import Custom, MessageFinished
 from suture.messages import (
     AgenticMessage,
     AssistantGenText,
+    FilePart,
     FunctionToolCall,
     ImagePart,
     Message,
@@ -591,3 +592,28 @@ def test_a_message_that_is_no_message_is_refused_before_anything_is_sent(wire: s
             return len(server.requests)
 
     assert asyncio.run(run()) == 0
+
+
+@pytest.mark.parametrize(("own", "sent"), [("", "document.pdf"), ("tides.pdf", "tides.pdf")])
+@pytest.mark.parametrize("wire", ["openai-chat", "openai-responses"])
+def test_a_file_by_value_has_a_name_because_openai_refuses_one_without(wire: str, own: str, sent: str):
+    async def run() -> Any:
+        async with loopback([streamed(wire, text_reply())]) as server:
+            file = FilePart(base64_data="JVBE", mime_type="application/pdf", name=own)
+            await ChatModelAgent(model=make_model(wire, server.url)).run([TextPart("When?"), file])
+            return server.requests[0].payload
+
+    part = history_in(wire, asyncio.run(run()))[0]["content"][1]
+    assert part.get("file", part)["filename"] == sent
+
+
+def test_an_address_of_a_file_has_no_name_beside_it():
+    async def run() -> Any:
+        async with loopback([streamed("openai-responses", text_reply())]) as server:
+            model = make_model("openai-responses", server.url)
+            await ChatModelAgent(model=model).run([FilePart(url="https://example.com/tides.pdf")])
+            return server.requests[0].payload
+
+    assert asyncio.run(run())["input"][0]["content"] == [
+        {"type": "input_file", "file_url": "https://example.com/tides.pdf"}
+    ]

@@ -119,11 +119,11 @@ CHAT_PARTS = [
     ),
     (
         FilePart(base64_data="JVBE"),
-        {"type": "file", "file": {"file_data": "data:application/octet-stream;base64,JVBE"}},
+        {"type": "file", "file": {"filename": "document", "file_data": "data:application/octet-stream;base64,JVBE"}},
     ),
     (
         FilePart(url="data:;base64,JVBE", mime_type="application/pdf"),
-        {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBE"}},
+        {"type": "file", "file": {"filename": "document.pdf", "file_data": "data:application/pdf;base64,JVBE"}},
     ),
 ]
 

@@ -103,6 +103,20 @@ class Data(Struct, frozen=True):
         return f"data:{self.mime_type};base64,{self.base64}"
 
 
+def file_name(media: Any) -> str:
+    """Return the name of a file, or one in its place: OpenAI refuses a file by value that has none.
+
+    400: "Missing required parameter: 'messages[1].content[1].file.file_id'" (openai-agents-python#1513), of Responses
+    "… 'input[1].content[1]'" (laravel/ai#321).
+
+    >>> from suture.messages import FilePart
+    >>> file_name(FilePart(base64_data="JVBE", mime_type="application/pdf")), file_name(FilePart(name="tides.txt"))
+    ('document.pdf', 'tides.txt')
+    """
+    is_pdf = media.mime_type == "application/pdf" or media.url.startswith("data:application/pdf")
+    return media.name or ("document.pdf" if is_pdf else "document")
+
+
 def data_of(block: Any, default: str = "application/octet-stream") -> Data | None:
     """Return the data in a block of media; `None` if it has only a URL.
 

@@ -272,3 +272,30 @@ def test_the_sdk_knows_every_field_that_is_written():
         types.Tool.model_validate(tool)
     types.ToolConfig.model_validate(payload["toolConfig"])
     types.GenerateContentConfig.model_validate(payload["generationConfig"])
+
+
+CITY = {
+    "type": "object",
+    "properties": {
+        "city": {"$ref": "#/$defs/City", "default": {"$ref": "a value"}, "description": "Where.", "title": "City"},
+        "$ref": {"type": "string", "default": "a field of this name"},
+        "more": {"type": "array", "items": {"$ref": "#/$defs/City", "title": "City", "$comment": "kept"}},
+    },
+    "$defs": {"City": {"type": "object", "properties": {"near": {"$ref": "#/$defs/City", "title": "Near"}}}},
+}
+BARE = {"type": "object", "properties": {"near": {"$ref": "#/$defs/City"}}}
+
+
+def test_nothing_that_gemini_refuses_stands_beside_a_reference():
+    before = copy.deepcopy(CITY)
+    request = Request([], "", (ToolInfo("go", "", CITY),), {"output_schema": CITY})
+    body = get_codec("gemini").encode_request(request).payload
+    more = {"type": "array", "items": {"$ref": "#/$defs/City", "$comment": "kept"}}
+    own = CITY["properties"]["$ref"]
+    city: dict[str, Any] = {"$ref": "#/$defs/City"}
+    answer = body["generationConfig"]["responseJsonSchema"]
+    assert answer == {**CITY, "properties": {"city": city, "$ref": own, "more": more}, "$defs": {"City": BARE}}
+    tool = body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]
+    city |= {"default": {"$ref": "a value"}, "description": "Where."}
+    assert tool == {**CITY, "properties": {"city": city, "$ref": own, "more": more}, "$defs": {"City": BARE}}
+    assert before == CITY

@@ -49,8 +49,8 @@ PARTS: dict[str, tuple[dict[str, Any], ContentBlock]] = {
         UserInputFile(base64_data="JVBE", name="a.pdf"),
     ),
     "file by data address": (
-        {"type": "input_file", "file_data": "data:text/plain,hello"},
-        UserInputFile(url="data:text/plain,hello"),
+        {"type": "input_file", "file_data": "data:text/plain,hello", "filename": "hello.txt"},
+        UserInputFile(url="data:text/plain,hello", name="hello.txt"),
     ),
     "file by address": (
         {"type": "input_file", "file_url": "https://example.com/a.pdf", "detail": "low"},

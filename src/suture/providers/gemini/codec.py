@@ -17,7 +17,18 @@ from suture.codecs.losses import Losses, Lost
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError
 from suture.providers.gemini import stream
-from suture.wires.fields import argument_json, expect, inner, is_map, list_of, map_of, object_of, parse_json, text_of
+from suture.wires.fields import (
+    argument_json,
+    expect,
+    inner,
+    is_list,
+    is_map,
+    list_of,
+    map_of,
+    object_of,
+    parse_json,
+    text_of,
+)
 from suture.wires.parts import data_of
 
 _CODE = "code_execution"
@@ -44,6 +55,10 @@ _EMPTY_BLOCKS = (
 """Blocks that say nothing. The last is what the SDK makes of an unknown part; the API would refuse it."""
 _TOOL = "tool"
 """The name under which a tool that Gemini runs itself is kept."""
+_NAMED_SCHEMAS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+"""The keywords that hold schemas by a name, which is no keyword."""
+_VALUES = ("default", "const", "enum", "examples", "example")
+"""The keywords that hold values, in which nothing is a schema."""
 _FUNCTIONS, _SCHEMA, _OLDER_SCHEMA = "functionDeclarations", "parametersJsonSchema", "parameters"
 
 
@@ -277,6 +292,36 @@ class _Writer(contents.BlockWriter):
 # Requests
 
 
+def _has_references(schema: Any) -> bool:
+    """Return whether there may be references in a schema; most have none, and are written with each request."""
+    return is_map(schema) and ("$defs" in schema or "definitions" in schema)
+
+
+def bare_references(schema: Any, *kept: str) -> Any:
+    """Return a schema with nothing beside a `$ref` but the keywords `kept` and those that begin with `$`.
+
+    400: "If a schema node has $ref set, then only description and default can be set alongside it" (opencode#12295,
+    gcli2api#374); in the schema of an answer not even these, as the documentation of `responseJsonSchema` says.
+
+    >>> bare_references({"properties": {"city": {"$ref": "#/$defs/City", "default": None, "title": "City"}}})
+    {'properties': {'city': {'$ref': '#/$defs/City'}}}
+    """
+    if is_list(schema):
+        return [bare_references(each, *kept) for each in schema]
+    if not is_map(schema):
+        return schema
+    is_reference = isinstance(schema.get("$ref"), str)
+    made: dict[str, Any] = {}
+    for name, value in schema.items():
+        if is_reference and not name.startswith("$") and name not in kept:
+            continue
+        if name in _NAMED_SCHEMAS and is_map(value):
+            made[name] = {key: bare_references(each, *kept) for key, each in value.items()}
+        else:
+            made[name] = value if name in _VALUES else bare_references(value, *kept)
+    return made
+
+
 class _RequestForm(RequestForm):
     wire = stream.GEMINI
     paths: ClassVar = {
@@ -301,6 +346,9 @@ class _RequestForm(RequestForm):
 
     def is_function(self, tool: Mapping[str, Any]) -> bool:
         return not is_map(tool.get(_TOOL))
+
+    def write_schema(self, schema: Any) -> Any:
+        return bare_references(schema) if _has_references(schema) else schema
 
     def write_tools(self, tools: Sequence[native.ToolInfo], losses: Losses) -> list[dict[str, Any]]:
         """Return `tools` with all functions in one list, at the place of the first function."""
@@ -331,6 +379,8 @@ class _RequestForm(RequestForm):
         made = super().write_function(tool, {name: value for name, value in own.items() if name != _SCHEMA})
         if _SCHEMA in own and _SCHEMA in made:
             made[_OLDER_SCHEMA] = made.pop(_SCHEMA)
+        elif _has_references(made.get(_SCHEMA)):
+            made[_SCHEMA] = bare_references(made[_SCHEMA], "description", "default")
         return made
 
     def read_function(

@@ -419,7 +419,7 @@ class OpenAIChatCodec(Codec):
     tools, the index of a call, and an empty thought in a reply. Content that is null becomes an empty text; empty
     content beside calls becomes null. A single refusal is written in its field, not among the parts. Arguments that
     are an object are written as text. The model's audio is sent back as its id. A single stop text is written as a
-    list. If a reply has several choices, only the first is read.
+    list. A file by value gets a name if it has none. If a reply has several choices, only the first is read.
 
     If a message was not read by this codec and holds only texts, they are written as one text, because many servers
     take nothing else. Each result becomes a separate message, at its place.

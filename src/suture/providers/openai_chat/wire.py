@@ -34,7 +34,18 @@ from suture.wires.fields import (
     without,
     word,
 )
-from suture.wires.parts import MEDIA, Form, Telling, data_of, in_words, part_list, plain, text_block, typed_text
+from suture.wires.parts import (
+    MEDIA,
+    Form,
+    Telling,
+    data_of,
+    file_name,
+    in_words,
+    part_list,
+    plain,
+    text_block,
+    typed_text,
+)
 from suture.wires.wire import SAID, THOUGHT, ChatWire, ItemWire, gather
 
 _ROLES = {
@@ -85,7 +96,8 @@ def write_media(media: Any) -> dict[str, Any] | None:
     elif kind == "file":
         kept = map_of(map_of(media.extra, OpenAIChatWire.name), kind)
         if data or "file_id" in kept or "file_data" in kept:
-            fields = given(filename=media.name or None, file_data=data.url if data else None)
+            fields = given(filename=media.name or None)
+            fields |= {"filename": file_name(media), "file_data": data.url} if data else {}
     elif kind in {"image_url", "video_url"}:
         url = data.url if data and media.base64_data else media.url
         fields = given(url=url, detail=getattr(media, "detail", "") or None) if url else None

@@ -14,7 +14,7 @@ from suture.providers.openai_responses import items as table
 from suture.providers.openai_responses.stream import ResponsesReader
 from suture.providers.openai_responses.wire import CallType
 from suture.wires.fields import given, is_map, map_of, parse_json, text_of
-from suture.wires.parts import Data, data_of
+from suture.wires.parts import Data, data_of, file_name
 from suture.wires.values import ASIDE, KIND
 
 _NO_CITATION: dict[str, Any] = {"annotations": []}
@@ -59,7 +59,7 @@ class OpenAIResponsesCodec(Codec):
     - A reference has a type. A text in a message with an id has a list of citations, even if it is empty, and
       likelihoods only if they were asked for.
     - Reasoning has a summary, even if it is empty, and no status.
-    - An assistant message without content is left out.
+    - An assistant message without content is left out. A file by value gets a name if it has none.
     - An item that was made after reasoning loses its id if that reasoning is no longer in its message.
     - A function says whether its schema is strict, and always has a schema; `input` is a list.
 
@@ -339,7 +339,7 @@ def _write_media(block: Any) -> dict[str, Any] | None:
         if block.base64_data or block.url.startswith("data:"):
             by_value = Data(block.mime_type, block.base64_data).url if block.mime_type else block.base64_data
             data = by_value if block.base64_data else block.url
-            return {"type": "input_file", "file_data": data, **given(filename=block.name or None)}
+            return {"type": "input_file", "file_data": data, "filename": file_name(block)}
         # The API refuses a file name beside a URL.
         return {"type": "input_file", **given(file_url=block.url or None)} if block.url or has_id else None
     data = data_of(block)
