@@ -276,7 +276,7 @@ class LoopThread:
         if self._failure is not None:
             raise self._failure  # such as a `SystemExit` in some task, which ended the loop
         if call.task is None:
-            raise RuntimeError("the event loop of this block has ended")
+            raise RuntimeError("this block has ended, and its event loop with it; call inside of the `with` block")
         return call.task.result()
 
     def _ask(self, step: Callable[[], object]) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 import jsonschema
 import msgspec
@@ -51,6 +51,26 @@ def test_what_is_not_annotated_may_be_anything():
     def search(query, limit=3): ...
 
     assert shown(search)["properties"] == {"query": {}, "limit": {"default": 3}}
+
+
+class Place(NamedTuple):
+    x: int
+
+
+class Pair(msgspec.Struct, array_like=True):
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("hint", "items"),
+    [(list, {}), (list[Any], {}), (set, {}), (tuple, {}), (tuple[int, str], False), (Place, False), (Pair, {})],
+)
+def test_an_array_always_says_what_its_items_are(hint: Any, items: Any):
+    def search(places): ...
+
+    search.__annotations__["places"] = hint
+    places = shown(search)["properties"]["places"]
+    assert (places["type"], places["items"]) == ("array", items)
 
 
 def test_parameters_are_described_by_the_docstring_or_by_themselves():

@@ -260,12 +260,9 @@ class Array:
             return reading.refuse(place, message_of(error))
 
     def schema(self, definitions: Definitions) -> dict[str, Any]:
-        items = self.item.schema(definitions)
-        return {
-            "type": "array",
-            **({"items": items} if items else {}),
-            **({"uniqueItems": True} if self.unique else {}),
-        }
+        # OpenAI refuses an array without `items`: 400, "array schema missing items" (aichat#1049, mcphost#35)
+        items = {"items": self.item.schema(definitions)}
+        return {"type": "array", **items, **({"uniqueItems": True} if self.unique else {})}
 
 
 class Row:
@@ -402,8 +399,8 @@ class Record:
             if entry.required:
                 required.append(entry.written)
         if self.row:
-            sizes = {"minItems": len(required), **({"maxItems": len(fields)} if self.closed else {})}
-            return {**schema, "type": "array", "prefixItems": list(fields.values()), **sizes}
+            sizes = {"minItems": len(required), **({"maxItems": len(fields), "items": False} if self.closed else {})}
+            return {**schema, "type": "array", "items": {}, "prefixItems": list(fields.values()), **sizes}
         closed = {"additionalProperties": False} if self.closed else {}
         return {**schema, "type": "object", "properties": fields, "required": required, **closed}
 
