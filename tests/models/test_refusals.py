@@ -88,6 +88,7 @@ BY_THE_REPLY = [
     Row("anthropic", 400, "max_tokens: 300000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5", ModelRequestError),
 ]  # fmt: skip
 NOT_TOO_LONG = [
+    Row("Roo-Code#248", 400, "The maximum tokens you requested exceed the model limit of 4096. Try again with a maximum tokens value lower than 4096.", ModelRequestError),
     Row("langmanus#119", 400, "Invalid 'messages[10].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length 41 instead.", ModelRequestError),
     Row("anthropic", 400, "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes", ModelRequestError),
     Row("openai", 400, "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 150 instead.", ModelRequestError),
@@ -119,6 +120,7 @@ MISLEADING = [
     Row("gemini-cli#8437", 429, {"error": {"code": 429, "message": "You exceeded your current quota, please check your plan and billing details. For more information head to: https://ai.google.dev/gemini-api/docs/rate-limits.", "status": "RESOURCE_EXHAUSTED", "details": [{"violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}]}]}}, RateLimitError, retryable=True),
     Row("dify#19838", 429, {"error": {"code": 429, "message": "You exceeded your current quota.", "status": "RESOURCE_EXHAUSTED", "details": [{"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}]}]}}, RateLimitError),
     Row("continue#9570", 429, "Quota exceeded for metric: generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 0, model: gemini-3-pro", RateLimitError),
+    Row("agent-book#29", 429, "Too many tokens per day, please wait before trying again.", RateLimitError),
     Row("openrouter", 429, {"error": {"message": "Rate limit exceeded: free-models-per-day", "code": 429}}, RateLimitError),
 ]  # fmt: skip
 ROWS = [*TOO_LONG, *BY_THE_REPLY, *NOT_TOO_LONG, *STATUSES, *MISLEADING]
@@ -212,6 +214,15 @@ def test_a_huge_and_deep_body_is_read_in_a_moment_and_cut():
         deep = {"error": deep, "message": "no " * 100}
     error = status_error("openai-chat", 400, deep, {})
     assert len(error.reason) <= 500
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "retryable"), [(429, "false", False), (400, "true", True), (429, "perhaps", True)]
+)
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_a_provider_that_says_whether_to_try_again_is_believed(wire: str, status: int, said: str, retryable: bool):
+    error = asyncio.run(refused(wire, refusal(wire, status, "Hm.", x_should_retry=said)))
+    assert error.retryable is retryable
 
 
 WAITS = {

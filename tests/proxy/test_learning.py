@@ -24,6 +24,11 @@ CHAT: list[Any] = [
     {"role": "tool", "tool_call_id": CALL["id"], "content": "42"},
     {"role": "user", "content": "on"},
 ]
+THINKS = [
+    {"role": "user", "content": "go"},
+    {"role": "assistant", "content": "yes", "reasoning_content": "hm"},
+    CHAT[3],
+]
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "another's"}
 CLAUDE = [
     {"role": "user", "content": "go"},
@@ -65,6 +70,12 @@ HIDDEN: dict[str, tuple[str, list[Any], Callable[[Any], bool], str]] = {
         lambda body: all("reasoning_content" in message for message in body["messages"] if "tool_calls" in message),
         "thinking is enabled but reasoning_content is missing in assistant tool call message at index 1",
     ),
+    "thoughts": (
+        "openai-chat",
+        THINKS,
+        lambda body: "reasoning_content" not in json.dumps(body),
+        "messages.1.assistant.reasoning_content: property 'messages.1.assistant.reasoning_content' is unsupported",
+    ),
     "signature": (
         "anthropic",
         CLAUDE,
@@ -85,7 +96,7 @@ def test_what_is_refused_is_repaired_by_the_stricter_rule_and_sent_again(lesson:
         return Reply([b"fine"]) if taken else Reply([refusal], status=b"400 Bad Request")
 
     body = json.dumps({"model": "odd", "messages": history}).encode()
-    lasting = lesson != "signature"
+    lasting = lesson not in ("signature", "thoughts")
     with upstream(script) as provider:
         for expected in (2, 1 if lasting else 2):  # another process, which reads what the first one learned
             provider.requests.clear()

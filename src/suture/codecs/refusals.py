@@ -88,6 +88,7 @@ _UNPAID = (
 _LASTING = (
     (r"(?:requests|tokens|count)perday", "Gemini's quotaId, whose retryDelay is of a minute: gemini-cli#8437"),
     (r"free-models-per-day", "OpenRouter"),
+    (r"too many tokens per day", "Bedrock: agent-book#29, Ivy-Tendril#1756"),
     (r"quota exceeded for metric.{0,200}limit: 0\b", "Gemini without a free tier: continuedev/continue#9570"),
 )
 """Limits that no wait of a run outlasts."""

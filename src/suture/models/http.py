@@ -36,6 +36,8 @@ MAX_REPLY = 256 * 1024 * 1024
 """How many bytes a reply may have, all its events together."""
 MAX_ERROR = 1024 * 1024
 """How many bytes of an error are read; an SDK would read everything."""
+_SHOULD_RETRY = {"true": True, "false": False}
+"""What OpenAI and Anthropic say in the header `x-should-retry`, by which their own SDKs go."""
 _LONGEST = 500
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid")
 _KINDS: Mapping[int, type[ModelError]] = {
@@ -118,7 +120,7 @@ def status_error(
         status=status,
         code=code,
         request_id=(request_id or next((headers[name] for name in _REQUEST_IDS if name in headers), ""))[:_LONGEST],
-        retryable=False if is_final(text) else None,
+        retryable=False if is_final(text) else _SHOULD_RETRY.get(headers.get("x-should-retry", "")),
         retry_after=read_wait(text) if (wait := retry_after(headers)) is None else wait,
     )
 

@@ -181,6 +181,11 @@ _LESSONS: Sequence[tuple[str, str, Learn]] = (
     ("id-pattern", _ID + r".{0,60}(?:match.{0,9}pattern|is invalid|invalid characters)", _id_form(pattern=_PLAIN)),
     ("id-unique", r"ids? must be unique|duplicated? (?:tool|function_call|item|id)", _id_form(scope="history")),
     ("signature", r"signature|encrypted[ _]content|thinking.{0,60}cannot be modified", _drop_thinking),
+    (
+        "thoughts",
+        r"\breasoning(?:_content|_details)?\b.{0,200}(?:unsupported|not supported|not permitted)",
+        _drop_thinking,
+    ),
     ("tool-then-user", r"unexpected role .?user.? after role .?tool", _demand("tool_then_user")),
     ("alternate", r"alternat|multiple consecutive .?(?:user|assistant)", _demand("roles_alternate", "user_first")),
     ("reasoning-field", r"reasoning_content", _demand("reasoning_field", field="reasoning_content")),
