@@ -15,6 +15,7 @@ from typing import Any, Generic, Self, TypeVar
 from weakref import WeakSet
 
 from suture._aio import LOG, close
+from suture.errors import ConfigError
 
 T = TypeVar("T")
 
@@ -276,7 +277,7 @@ class LoopThread:
         if self._failure is not None:
             raise self._failure  # such as a `SystemExit` in some task, which ended the loop
         if call.task is None:
-            raise RuntimeError("this block has ended, and its event loop with it; call inside of the `with` block")
+            raise ConfigError("this block has ended, and its event loop with it; call inside of the `with` block")
         return call.task.result()
 
     def _ask(self, step: Callable[[], object]) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from numbers import Number
 from typing import Any, Generic, TypeAlias
 
@@ -248,9 +249,7 @@ def make_instruction(own: str | Callable[..., str | Awaitable[str]], added: Sequ
     """Return an agent's instruction with what is added to it; if it is a function, one that makes the whole."""
     if not callable(own):
         return _join_instruction(own, added)
-    from inspect import signature  # noqa: PLC0415 - only who has a function pays for it
-
-    takes_context = bool(signature(own).parameters)
+    takes_context = _takes_context(own)
 
     async def make(context: RunContext[Any]) -> str:
         text: Any = await settle(own(context) if takes_context else own())
@@ -259,6 +258,21 @@ def make_instruction(own: str | Callable[..., str | Awaitable[str]], added: Sequ
         return _join_instruction(text, added)
 
     return make
+
+
+def _takes_context(function: Callable[..., Any]) -> bool:
+    """Return whether an instruction's function takes the run's context; raise `ConfigError` if it needs more."""
+    from inspect import signature  # noqa: PLC0415 - only who has a function pays for it
+
+    try:
+        whole = signature(function)
+        with suppress(TypeError):
+            whole.bind(None)
+            return True
+        whole.bind()
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"the function given as instruction takes the RunContext or nothing ({error})") from error
+    return False
 
 
 def _join_instruction(own: str, added: Sequence[str]) -> str:

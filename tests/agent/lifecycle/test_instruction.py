@@ -91,6 +91,19 @@ def test_the_errors_of_the_function_end_the_run_before_a_model_is_asked():
 def test_what_is_neither_is_refused_when_the_agent_is_made():
     with pytest.raises(ConfigError, match="instruction takes a str or a Callable, not int"):
         ChatModelAgent(model=ScriptedModel([]), instruction=7)  # pyright: ignore[reportArgumentType]
+    wrong: list[Any] = [lambda run, user: f"{run} {user}", lambda *, user: f"Speak to {user}.", str]
+    for function in wrong:
+        with pytest.raises(ConfigError, match="the function given as instruction takes the RunContext or nothing"):
+            ChatModelAgent(model=ScriptedModel([]), instruction=function)
+
+
+def test_parameters_that_the_context_cannot_be_are_left_alone():
+    def speak(*, tone: str = "kindly", **_: Any) -> str:
+        return f"Speak {tone}."
+
+    model = ScriptedModel(["hello"])
+    ChatModelAgent(model=model, instruction=speak).run_sync("hi")
+    assert model.requests[0].instruction == "Speak kindly."
 
 
 def test_a_resumed_run_asks_again_with_the_deps_of_its_new_process():

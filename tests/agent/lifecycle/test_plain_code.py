@@ -174,7 +174,7 @@ def test_a_run_that_began_in_an_event_loop_is_refused():
 def test_after_the_block_nothing_can_be_asked_any_more():
     with make_agent().stream("When?") as run:
         pass
-    with pytest.raises(RuntimeError, match="has ended"):
+    with pytest.raises(ConfigError, match="this block has ended"):
         run.result()
 
 
