@@ -1,4 +1,4 @@
-"""What a careful reader of the kernel found in cancels and other ends, each kept from coming back."""
+"""Cancels and other ends of a run that come rarely, and at a bad moment."""
 
 import asyncio
 import threading

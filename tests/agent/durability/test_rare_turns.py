@@ -1,4 +1,4 @@
-"""What a careful reader of the kernel found in turns and their resumption, each kept from coming back."""
+"""Turns that end, wait or resume at a bad moment."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a careful reader of the kernel found in agents inside tools, each kept from coming back."""
+"""Agents inside tools that end, wait or fail at a bad moment."""
 
 import asyncio
 from typing import Any
