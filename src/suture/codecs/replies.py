@@ -107,17 +107,11 @@ class StreamReader(ABC):
     []
     """
 
-    is_done = False
-    """Whether the mark came with which a stream of server-sent events ends."""
-
     def __init__(self, codec: Any) -> None:
         self._codec = codec
 
     def feed(self, event: Mapping[str, Any]) -> list[Delta]:
         """Return the deltas of `event`; raise `ModelError` if it reports an error or makes no sense."""
-        if event is DONE:
-            self.is_done = True
-            return []
         try:  # a context manager would cost as much as reading the event
             return list(self.add(event))
         except errors.InputError as error:
@@ -218,31 +212,31 @@ class BlockReader(StreamReader):
     def __init__(self, codec: Any) -> None:
         super().__init__(codec)
         self.blocks: dict[int, OpenBlock] = {}
-        self._moved: dict[int, int] = {}
-        """Where the latest block of an index stands, if that was taken: some gateways begin to count again."""
+        self._earlier: list[OpenBlock] = []
+        """The blocks that had ended when the server began to count again, as some gateways do."""
         self._calls = 0
 
     def begin(self, index: int, kind: str, head: Mapping[str, Any], *, is_call: bool = False) -> OpenBlock:
         """Begin the block `index`, which may be a call of one of the program's tools."""
         if index in self.blocks:
-            raise errors.InputError(f"a second block {index}")
+            if self.blocks[index].is_open:
+                raise errors.InputError(f"a second block {index}")
+            self._earlier = [block for block in self.in_order() if not block.is_open]
+            self.blocks = {place: block for place, block in self.blocks.items() if block.is_open}
         block = self.blocks[index] = OpenBlock(kind, head, self._calls if is_call else None)
         self._calls += is_call
         return block
 
-    def place_of(self, event: Mapping[str, Any], field: str, *, begins: bool = False) -> int:
-        """Return where the block in `event` stands: its index, unless the server has begun to count again."""
+    def place_of(self, event: Mapping[str, Any], field: str) -> int:
+        """Return the index in a field, which must be there."""
         place = event.get(field)
         if type(place) is not int or place < 0:
             raise errors.InputError(f"expected a place, found {place!r}", path=field)
-        now = self._moved.get(place, place)
-        if begins and now in self.blocks and not self.blocks[now].is_open:
-            now = self._moved[place] = max(self.blocks) + 1
-        return now
+        return place
 
     def in_order(self) -> list[OpenBlock]:
         """Return the blocks in the order of the reply."""
-        return [self.blocks[index] for index in sorted(self.blocks)]
+        return [*self._earlier, *(self.blocks[index] for index in sorted(self.blocks))]
 
 
 # Server-sent events
@@ -250,7 +244,7 @@ class BlockReader(StreamReader):
 MAX_EVENT = 64 * 1024 * 1024
 """The most bytes of one event; it may hold an image."""
 _DONE = b"[DONE]"
-DONE: dict[str, Any] = {"object": "done"}
+DONE: dict[str, Any] = {"type": "[DONE]"}
 """The event that stands for the mark `[DONE]`."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """The byte order mark with which some servers begin a stream."""
@@ -265,7 +259,7 @@ class Framing:
     >>> events.feed(b': ping\n\ndata: {"a"'), events.feed(b': 1}\r\n\r\n')
     ([], [{'a': 1}])
     >>> events.feed(b'data: [DONE]') + events.finish()
-    [{'object': 'done'}]
+    [{'type': '[DONE]'}]
     """
 
     def __init__(self, provider: str) -> None:

@@ -121,7 +121,7 @@ class AnthropicReader(BlockReader):
         if not kind:
             raise InputError("expected a type", path="content_block.type")
         check_plain(start)
-        block = self.begin(self.place_of(event, "index", begins=True), kind, start, is_call=kind == "tool_use")
+        block = self.begin(self.place_of(event, "index"), kind, start, is_call=kind == "tool_use")
         if kind == "tool_use":
             return block.show_call(call_id=text_of(start, "id"), name=text_of(start, "name"))
         text = text_of(start, "text") if kind == "text" else ""

@@ -135,7 +135,7 @@ class BedrockReader(BlockReader):
                 self._rest |= facts
 
     def _start(self, facts: Mapping[str, Any]) -> list[Delta]:
-        start, place = object_of(facts, "start", "contentBlockStart"), self.place_of(facts, _INDEX, begins=True)
+        start, place = object_of(facts, "start", "contentBlockStart"), self.place_of(facts, _INDEX)
         if len(start) > 1 or self._ended:
             raise InputError(f"block {place} begins where it cannot")
         [(kind, head)] = list[tuple[str, Any]](start.items()) or [("", {})]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from suture.codecs.contents import rest_of
 from suture.codecs.refusals import read_failure
-from suture.codecs.replies import StreamReader, make_meta, read_usage
+from suture.codecs.replies import DONE, StreamReader, make_meta, read_usage
 from suture.errors import InputError, ModelReplyError, ModelRequestError
 from suture.messages import Delta, FunctionToolCall, LogProb, ResponseMeta, TopLogProb
 from suture.wires import plain
@@ -178,8 +178,12 @@ class GeminiReader(StreamReader):
         self._calls = 0
         self._logprobs: dict[str, list[Any]] = {}
         self._usage: dict[str, Any] = {}
+        self._is_done = False
 
     def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
+        if event is DONE:
+            self._is_done = True
+            return
         body = normalise(expect(plain(event), Mapping, "an object", "event"))
         check_error(body)
         first = {name: self._body[name] for name in _NAMES if self._body.get(name)}
@@ -192,7 +196,7 @@ class GeminiReader(StreamReader):
             yield Delta(usage=read_usage(self._usage, _COUNTS))
 
     def fold(self) -> Mapping[str, Any] | None:
-        if not self._candidate.get("finishReason") and not (self.is_done and self._parts):
+        if not self._candidate.get("finishReason") and not (self._is_done and self._parts):
             return None
         candidate = {**self._candidate, **({_LOGPROBS: self._logprobs} if self._logprobs else {})}
         parts = [_join(*part) if isinstance(part, list) else part for part in self._parts]

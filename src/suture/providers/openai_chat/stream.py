@@ -82,6 +82,7 @@ class ChatReader(replies.StreamReader):
         self._usage: Any = None
         self._reason = ""
         self._thought_field = ""
+        self._is_done = False
 
     def fold(self) -> Mapping[str, Any] | None:
         """Return the body that the chunks make; `None` if none said why it ended and no mark said that it did."""
@@ -98,7 +99,7 @@ class ChatReader(replies.StreamReader):
             "tool_calls": [call.join() for call in self._calls.all],
         }
         message |= {name: value for name, value in found.items() if value}
-        if not self._reason and not (self.is_done and any(message[name] for name in message if name != "role")):
+        if not self._reason and not (self._is_done and any(message[name] for name in message if name != "role")):
             return None
         choice = {**self._choice.join(), "index": 0, "message": message, "finish_reason": self._reason}
         if self._logprobs:
@@ -106,6 +107,9 @@ class ChatReader(replies.StreamReader):
         return {**self._head.join(), "object": "chat.completion", "choices": [choice], "usage": self._usage}
 
     def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
+        if event is replies.DONE:
+            self._is_done = True
+            return
         raise_error(event)
         self._head.add(event)
         for place, choice in enumerate(list_of(event, "choices")):

@@ -90,12 +90,13 @@ class ResponsesReader(StreamReader):
             case "response.failed":
                 error = object_of(event, "response").get("error")
                 raise read_error(error if is_map(error) else {})
+            case "[DONE]":
+                self._body = {"status": "completed"} if self._items else None
+                return []
             case _:
                 return []
 
     def fold(self) -> Mapping[str, Any] | None:
-        if self._body is None and self.is_done and self._items:
-            self._body = {"status": "completed"}
         if self._body is None or self._body.get("output"):
             return self._body
         in_order = sorted(self._items, key=lambda held: held.place)
@@ -150,7 +151,9 @@ class ResponsesReader(StreamReader):
 
     def _add_piece(self, event: Mapping[str, Any], channel: _Channel) -> list[Delta]:
         item_id, piece = event.get("item_id"), event.get("delta")
-        held = self._find(event, channel.item, item_id)
+        held = self._by_id.get(item_id) if item_id.__class__ is str else None
+        if held is None or held.kind != channel.item:
+            held = self._find(event, channel.item, item_id)
         if not isinstance(piece, str):
             raise InputError("a piece that is no text")
         if held is None:
