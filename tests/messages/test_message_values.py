@@ -258,3 +258,27 @@ def test_an_opaque_block_shows_the_type_place_and_extra_that_its_data_has():
     assert (block.type, block.index, block.extra) == ("hologram", 3, {"a": 1})
     bare = Opaque({"type": "hologram", "index": "third", "extra": None})
     assert (bare.index, bare.extra) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ("no such page", (TextPart("no such page"),)),
+        ("", (TextPart(""),)),
+        (ImagePart(url="u"), (ImagePart(url="u"),)),
+        (["a chart", ImagePart(url="u")], (TextPart("a chart"), ImagePart(url="u"))),
+        (("a", TextPart("b")), (TextPart("a"), TextPart("b"))),
+        ((), ()),
+        ([TextPart("x")], (TextPart("x"),)),
+    ],
+)
+def test_a_tools_result_takes_texts_for_parts_with_that_text(given: Any, parts: Any):
+    result = ToolResult(given, is_error=True)
+    assert result.parts == parts
+    assert replace(result, is_error=False) == ToolResult(given)
+
+
+@pytest.mark.parametrize("given", [7, [7], {"text": "x"}, None, b"x"])
+def test_a_tools_result_takes_nothing_else(given: Any):
+    with pytest.raises(InputError, match="parts"):
+        ToolResult(given)

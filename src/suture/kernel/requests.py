@@ -43,9 +43,9 @@ class ModelRequest(msgspec.Struct, Generic[M], frozen=True):
     ()
     """
 
-    instruction: str
+    instruction: str = ""
     """The system prompt; never among the messages, because some providers keep it separate."""
-    messages: Sequence[M]
+    messages: Sequence[M] = ()
     tool_infos: tuple[ToolInfo, ...] = ()
     options: Mapping[str, Any] = FrozenMap()
     deferred_tool_infos: tuple[ToolInfo, ...] = ()

@@ -8,7 +8,7 @@ from typing import Any, cast
 from suture import events
 from suture._aio import LOG, closing, in_context, run_to_the_end
 from suture._text import plural, shorten
-from suture.errors import ComponentCancelledError, ConfigError, RunError
+from suture.errors import ComponentCancelledError, ConfigError, SutureError
 from suture.kernel.config import Component, notify
 from suture.kernel.requests import Collector, HookError, ToolCallRequest, error_result, join_results, text_result
 from suture.kernel.run_state import Approval, InterruptSignal, Rejected, Waiting, ask, take_values
@@ -374,8 +374,8 @@ def _fail(
             text = str(error)
     except Exception as fault:  # noqa: BLE001 - `format_tool_error` itself failed
         return None, fault
-    if isinstance(error, RunError):
-        LOG.warning("an agent inside the tool %s failed: %s", frame.tool, text)
+    if isinstance(error, SutureError) and not isinstance(error, ToolArgumentsError):
+        LOG.warning("the tool %s failed with an error of Suture's, which only its model is told: %s", frame.tool, text)
     said = any(part for piece in pieces for part in piece.parts if part != TextPart(""))
     result = join_results([*pieces, error_result(f"\n{text}" if said else text)])
     raises = run.spec.raises_tool_errors and not isinstance(error, ToolArgumentsError)

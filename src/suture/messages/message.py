@@ -6,6 +6,8 @@ Only the types of a message's fields are checked: a history may be broken, and i
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
+from msgspec.structs import force_setattr
+
 from suture.errors import InputError
 from suture.messages.blocks import (
     AssistantGenText,
@@ -263,8 +265,10 @@ class ToolContext(Value):
 class ToolResult(Value):
     """The result of a tool: its parts, whether it failed, and whether it ends the run.
 
+    A text stands for a part with that text, alone or among the parts; a single part needs no list.
+
     >>> from suture.messages import TextPart, ToolResult
-    >>> ToolResult([TextPart("no such page")], is_error=True)
+    >>> ToolResult("no such page", is_error=True)
     ToolResult(parts=(TextPart(text='no such page'),), is_error=True)
     """
 
@@ -273,9 +277,25 @@ class ToolResult(Value):
     return_directly: bool = False
     extra: Mapping[str, Any] = EMPTY
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            parts: str | Part | Sequence[str | Part] = (),
+            is_error: bool = False,  # noqa: FBT001, FBT002 - as the fields are
+            return_directly: bool = False,  # noqa: FBT001, FBT002
+            extra: Mapping[str, Any] = EMPTY,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         parts: Any = self.parts
         is_one_text = type(parts) is tuple and len(parts) == 1 and type(parts[0]) is TextPart  # pyright: ignore[reportUnknownArgumentType]
+        if not is_one_text:
+            listed: Any = (parts,) if isinstance(parts, (str, Value)) else parts
+            if type(listed) in {list, tuple}:
+                force_setattr(
+                    self, "parts", tuple([TextPart(each) if isinstance(each, str) else each for each in listed])
+                )
         if not is_one_text or self.is_error or self.return_directly or self.extra is not EMPTY:
             super().__post_init__()
 

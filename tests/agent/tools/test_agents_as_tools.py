@@ -70,7 +70,9 @@ def test_an_agent_that_fails_inside_a_tool_is_logged(caplog: pytest.LogCaptureFi
     run(model, writer.as_tool())
     said = "ModelRequestError: no such model (status 404)"
     assert texts(model) == [said]
-    assert [record.getMessage() for record in caplog.records] == [f"an agent inside the tool writer failed: {said}"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the tool writer failed with an error of Suture's, which only its model is told: {said}"
+    ]
 
 
 def test_an_agent_that_nobody_could_choose_is_no_tool():

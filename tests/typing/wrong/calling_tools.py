@@ -64,6 +64,6 @@ tool(42)  # wrong: a number is no function
 double.name = "triple"  # wrong: a tool does not change
 double.description  # wrong: it is in info  # noqa: B018
 ToolContext("search")  # wrong: no call id
-ToolResult("done")  # wrong: a text is no part
+ToolResult(7)  # wrong: a number is no part
 ToolResult([TextPart("done")], failed=True)  # wrong: it is called is_error
 kept: Tool[[str], str] = double  # wrong: it takes a number
