@@ -4,7 +4,7 @@ Only the types of a message's fields are checked: a history may be broken, and i
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
 from msgspec.structs import force_setattr
 
@@ -262,6 +262,16 @@ class ToolContext(Value):
             super().__post_init__()
 
 
+def _name_parts(given: Any) -> Any:
+    """Return parts of which texts are text parts, too; what is neither a part nor a list stays as it is."""
+    several: Any = given
+    if isinstance(given, (str, Value)):
+        several = cast("Any", (given,))
+    if type(several) not in {list, tuple}:
+        return given
+    return tuple([TextPart(part) if isinstance(part, str) else part for part in several])
+
+
 class ToolResult(Value):
     """The result of a tool: its parts, whether it failed, and whether it ends the run.
 
@@ -291,11 +301,7 @@ class ToolResult(Value):
         parts: Any = self.parts
         is_one_text = type(parts) is tuple and len(parts) == 1 and type(parts[0]) is TextPart  # pyright: ignore[reportUnknownArgumentType]
         if not is_one_text:
-            listed: Any = (parts,) if isinstance(parts, (str, Value)) else parts
-            if type(listed) in {list, tuple}:
-                force_setattr(
-                    self, "parts", tuple([TextPart(each) if isinstance(each, str) else each for each in listed])
-                )
+            force_setattr(self, "parts", _name_parts(parts))
         if not is_one_text or self.is_error or self.return_directly or self.extra is not EMPTY:
             super().__post_init__()
 
