@@ -451,7 +451,13 @@ _LENGTHS = (
     # OpenRouter, for what the credits allow: continuedev/continue#10962.
     r"prompt tokens limit exceeded: {tokens} > {limit}",
     # Groq and OpenAI, for the tokens of one minute: cline/cline#4971, Aider-AI/aider#1880.
-    r"too large for .{0,200}limit:? {limit}, requested:? {tokens}",
+    r"too large for .{0,200}limit:? {limit},(?: used:? \d+,)? requested:? {tokens}",
+    # GitHub Models: eslint/tsc-meetings#593, cline/cline#995.
+    r"body too large for .{0,80}max size: {limit} tokens",
+    # SiliconFlow: leookun/cursor-byok#129.
+    r"input tokens \({tokens}\) has exceeded max_prompt_tokens \({limit}\)",
+    # Cerebras: cline/cline#5140.
+    r"reduce the length.{0,60}current length is {tokens} while limit is {limit}",
 )
 """How providers word the limit in their refusals, each with where it was seen."""
 

@@ -42,6 +42,10 @@ def long(source: str, said: Any, limit: int | None = None, tokens: int | None = 
 
 
 TOO_LONG = [
+    long("tsc-meetings#593", {"error": {"code": "tokens_limit_reached", "message": "Request body too large for gpt-4o model. Max size: 8000 tokens."}}, 8000, None, 413),
+    long("cursor-byok#129", {"code": 20015, "message": "number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.", "data": None}, 202_752, 204_703),
+    long("cline#5140", {"error": "Please reduce the length of the messages or completion. Current length is 42328 while limit is 40000"}, 40_000, 42_328),
+    long("roast#52", "Invalid 'messages[5].content': string too long. Expected a string with maximum length 10485760, but got a string with length 10605342 instead."),
     long("anthropic", "prompt is too long: 210000 tokens > 200000 maximum", 200_000, 210_000),
     long("claude-code#408", "input length and `max_tokens` exceed context limit: 189136 + 20000 > 204648", 184_648, 189_136),
     long("vllm#42474", "This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens and your prompt contains at least 62466 input tokens, for a total of at least 128001 tokens.", 62_465, 62_466),
@@ -88,6 +92,7 @@ BY_THE_REPLY = [
     Row("anthropic", 400, "max_tokens: 300000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5", ModelRequestError),
 ]  # fmt: skip
 NOT_TOO_LONG = [
+    Row("sentry-mcp#106", 400, "Invalid 'tools[13].function.description': string too long. Expected a string with maximum length 1024, but got a string with length 1103 instead.", ModelRequestError),
     Row("Roo-Code#248", 400, "The maximum tokens you requested exceed the model limit of 4096. Try again with a maximum tokens value lower than 4096.", ModelRequestError),
     Row("langmanus#119", 400, "Invalid 'messages[10].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length 41 instead.", ModelRequestError),
     Row("anthropic", 400, "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes", ModelRequestError),
@@ -158,7 +163,7 @@ def test_a_reported_refusal_is_told_for_what_it_is(row: Row):
 def test_and_so_is_one_inside_a_stream(wire: str, row: Row):
     if row.status != 400:
         pytest.skip("said with another status")
-    told = body_of(row.said)["error"]
+    told = body_of(row.said).get("error", row.said)
     told = told if isinstance(told, dict) else {"message": told}
     error = {**told, "code": "invalid_request_error", "type": "invalid_request_error"}
     event = {**error, "type": "error"} if wire == "openai-responses" else {"type": "error", "error": error}

@@ -48,6 +48,8 @@ TOO_LONG = (
     (r"tokens to keep from the initial prompt|n_keep \(\d+\) >= n_ctx", "LM Studio: opencode#2259, #11141"),
     (r"tokens exceed the configured limit", "OpenAI: litellm#18927"),
     (r"reduce the length of the (?:messages|input prompt)", "Groq: earendil-works/pi, overflow.ts"),
+    (r"exceeded max_prompt_tokens", "SiliconFlow: cursor-byok#129"),
+    (r"'(?:messages|input)\[\d+\]\.(?:content|output)[^']{0,40}': string too long", "OpenAI: roast#52, clio#41"),
     (r"too many tokens: ", "Cohere: 'too many tokens: size limit exceeded by 3000 tokens'"),
 )
 """How a request that is too long is refused, and by whom; few have a code for it."""
