@@ -24,7 +24,7 @@ from suture.kernel.config import (
     ToolsConfig,
     make_instruction,
 )
-from suture.kernel.input import NOTHING, Handed, read_input
+from suture.kernel.input import NOTHING, Intake, read_input
 from suture.kernel.lifecycle import Begin
 from suture.kernel.loop import Standing, advance, drive
 from suture.kernel.middleware import AgentMiddleware, ChatModelAgentMiddleware, Outcome, compile_stack, replaceable
@@ -442,7 +442,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         if resumed is None:
             history = options.get("history")
             goes_on = given is NOTHING and not history and run.checkpoint_id is not None
-            return Work(run, Begin(Handed() if goes_on else read_input(spec.wire, given, history)), go)
+            return Work(run, Begin(Intake() if goes_on else read_input(spec.wire, given, history)), go)
         asked = resumed.interrupts if isinstance(resumed, RunResult) else ()
         start = Begin(resumes=True, answer=answer, asked=asked, answers=answers or {})
         if isinstance(resumed, str):

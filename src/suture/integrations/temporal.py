@@ -298,9 +298,9 @@ class DurableAgent:
 
         With a `key`, the same input runs once, however often this is called. `live` keeps the events for `events()`.
         """
-        handed = read_input(self.agent.spec.wire, input, history)
+        intake = read_input(self.agent.spec.wire, input, history)
         fields = {"key": key, "live": live, "session": dict(session or {})}
-        await self.place.begin(id, handed, DRIVER, language=language or self.agent.language, **fields)
+        await self.place.begin(id, intake, DRIVER, language=language or self.agent.language, **fields)
         return await self.attach(id)
 
     async def attach(self, id: str, /) -> "DurableRun":  # noqa: A002

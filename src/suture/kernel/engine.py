@@ -19,7 +19,7 @@ from suture._aio import LOG, run_to_the_end, uncancel
 from suture.errors import ConfigError, ResumeError, RunError
 from suture.events import AnyEvent, MessageFinished
 from suture.kernel import lifecycle, storage, tool_call
-from suture.kernel.input import Handed
+from suture.kernel.input import Intake
 from suture.kernel.journal import Journal, Signed, encode_records
 from suture.kernel.lifecycle import Begin
 from suture.kernel.loop import LocalPort, Port, Standing, advance
@@ -177,7 +177,7 @@ class Place:
 
     # What the client writes
 
-    async def begin(self, name: str, handed: Handed, driver: str, **fields: Any) -> str:
+    async def begin(self, name: str, intake: Intake, driver: str, **fields: Any) -> str:
         """Store a run with its input, so that an engine can drive it, and return its id.
 
         The same input under the same key is stored once, so a client that is not sure whether it was may repeat this.
@@ -189,8 +189,8 @@ class Place:
         run = Execution.new(self.spec, language, driver=driver, **fields)
         run.checkpoint_id = name
         try:
-            await lifecycle.load(run, Begin(handed))
-            lifecycle.tell_losses(run, handed)
+            await lifecycle.load(run, Begin(intake))
+            lifecycle.tell_losses(run, intake)
             for kept in ("live", "answers"):
                 await self.store.delete(f"{name}/{kept}")
             await run.journal.flush()

@@ -38,45 +38,45 @@ _SILENT = (
 )
 
 
-class Handed(NamedTuple):
+class Intake(NamedTuple):
     """What was handed in, as messages of the run's wire, and what their conversion has lost."""
 
     messages: Sequence[Any] = ()
     losses: tuple[Any, ...] = ()
-    given: int = 0
+    length: int = 0
     """How many messages there were before the conversion."""
 
 
-def read_input(wire: ChatWire, given: Any, history: Any = None) -> Handed:
+def read_input(wire: ChatWire, given: Any, history: Any = None) -> Intake:
     """Return `history`, then the input, as messages of `wire`; raise `InputError` if there is nothing to answer."""
     if isinstance(given, str):
         if not given.strip():
             raise InputError(_SILENT)
         if not history:
-            return Handed((wire.user(given),), (), 1)
+            return Intake((wire.user(given),), (), 1)
     before = _read_history(wire, history)
     if given is NOTHING:
         new = before
     else:
-        new = read_messages(wire, given, before.given)
+        new = read_messages(wire, given, before.length)
         if new.messages and before.messages:
             both = History.of(before.messages).continue_with(new.messages)
-            new = Handed(both, before.losses + new.losses, before.given + new.given)
+            new = Intake(both, before.losses + new.losses, before.length + new.length)
     if not new.messages or _is_silent(wire, new.messages[-1]):
         raise InputError(_SILENT)
     return new
 
 
-def _read_history(wire: ChatWire, history: Any) -> Handed:
+def _read_history(wire: ChatWire, history: Any) -> Intake:
     if isinstance(history, str):
         raise InputError("history= takes a list of messages, not a text; what is said now is the input")
-    return Handed() if history is None else read_messages(wire, history)
+    return Intake() if history is None else read_messages(wire, history)
 
 
-def read_messages(wire: ChatWire, given: Any, start: int = 0) -> Handed:
+def read_messages(wire: ChatWire, given: Any, start: int = 0) -> Intake:
     """Return what is `given` as messages of `wire`, which follow `start` others."""
     if isinstance(given, str):
-        return Handed((wire.user(given),), (), 1)
+        return Intake((wire.user(given),), (), 1)
     if isinstance(given, RunResult):
         given = cast("RunResult[Any]", given).messages
     items, known = _as_items(given), None
@@ -85,7 +85,7 @@ def read_messages(wire: ChatWire, given: Any, start: int = 0) -> Handed:
     if known is None or not wire.claims(known[0]):
         return _read_items(wire, items, start)
     new = _read_items(wire, items[len(known) :], start + len(known))
-    return Handed(known.continue_with(new.messages), new.losses, len(items))
+    return Intake(known.continue_with(new.messages), new.losses, len(items))
 
 
 def _as_items(given: Any) -> list[Any]:
@@ -120,12 +120,12 @@ def _is_no_item(part: Any) -> bool:
     return get_wire("openai-responses").claims(part) is False
 
 
-def _read_items(wire: ChatWire, items: list[Any], start: int) -> Handed:
+def _read_items(wire: ChatWire, items: list[Any], start: int) -> Intake:
     """Return `items`, the first of which has the number `start`, as messages of `wire`."""
     if wire.native and all(map(wire.claims, items)):
-        return Handed(items, (), len(items))
+        return Intake(items, (), len(items))
     if items and all(map(_is_part, items)):
-        return Handed((_make_user_message(wire, items),), (), 1)
+        return Intake((_make_user_message(wire, items),), (), 1)
     return _convert(wire, [_as_message(wire, item, index) for index, item in enumerate(items, start)], start)
 
 
@@ -180,7 +180,7 @@ def _convert_parts(wire: ChatWire, parts: list[Any]) -> list[Any]:
 # --- messages of other wires ----------------------------------------------------------------------
 
 
-def _convert(wire: ChatWire, messages: list[Any], start: int) -> Handed:
+def _convert(wire: ChatWire, messages: list[Any], start: int) -> Intake:
     """Return `messages`, the first of which has the number `start`, as messages of `wire`."""
     kinds = list(map(_wire_of, messages))
     unknown = [place for place, kind in enumerate(kinds) if not kind]
@@ -194,7 +194,7 @@ def _convert(wire: ChatWire, messages: list[Any], start: int) -> Handed:
         made += messages_made
         losses += [loss if loss.index is None else replace(loss, index=loss.index + start + place) for loss in lost]
         place += len(run)
-    return Handed(made, tuple(losses), len(messages))
+    return Intake(made, tuple(losses), len(messages))
 
 
 def _wire_of(message: Any) -> str:

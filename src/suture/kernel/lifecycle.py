@@ -12,7 +12,7 @@ from suture.errors import ConfigError, InputError, OutputError, ResumeError, Run
 from suture.events import Interrupt, Interrupted, RunFinished, RunStarted
 from suture.kernel.answers import read_output
 from suture.kernel.config import Component, notify
-from suture.kernel.input import NOTHING, Handed, read_messages
+from suture.kernel.input import NOTHING, Intake, read_messages
 from suture.kernel.loop import Standing, await_hook, cut_short
 from suture.kernel.middleware import ChatModelAgentContext, ChatModelAgentState, Outcome
 from suture.kernel.run_state import Approval, InterruptSignal, RunResult, Snapshot, Waiting, check_answer, copy_state
@@ -32,7 +32,7 @@ _UNKNOWN = (None, "")
 class Begin(msgspec.Struct, frozen=True):
     """How a run begins: with an input, or (`resumes`) from where it stood, with answers."""
 
-    handed: Handed = Handed()
+    intake: Intake = Intake()
     """What was handed in; nothing, if a stored conversation goes on as it is."""
     resumes: bool = False
     answer: Any = NOTHING
@@ -62,7 +62,7 @@ async def begin(run: Execution, start: Begin) -> Standing:
         if run.emitter is not None:
             resumed = start.resumes and not start.joins
             run.emitter.send(RunStarted, messages=len(run.history), resumed=resumed, checkpoint_id=run.checkpoint_id)
-        tell_losses(run, start.handed)
+        tell_losses(run, start.intake)
         if run.spec.callbacks:
             await notify(run.spec.callbacks, "on_start", Component(kind="agent", name=run.spec.name), run.history)
     if not run.has_joined:
@@ -82,17 +82,17 @@ async def begin(run: Execution, start: Begin) -> Standing:
     return Standing(state.phase, state.turn, state.is_last, state.ends)
 
 
-def _take(run: Execution, handed: Handed) -> None:
+def _take(run: Execution, intake: Intake) -> None:
     """Take what a hook returned as the run's history."""
-    run.history = History.of(handed.messages)
-    tell_losses(run, handed)
+    run.history = History.of(intake.messages)
+    tell_losses(run, intake)
 
 
-def tell_losses(run: Execution, handed: Handed) -> None:
+def tell_losses(run: Execution, intake: Intake) -> None:
     """Tell what was lost when messages of another wire were converted."""
-    if handed.losses:
-        report = {"losses": msgspec.to_builtins(list(handed.losses))}
-        run.tell_rewrite(0, "convert", handed.given, len(handed.messages), report)
+    if intake.losses:
+        report = {"losses": msgspec.to_builtins(list(intake.losses))}
+        run.tell_rewrite(0, "convert", intake.length, len(intake.messages), report)
 
 
 def _reopen_calls(run: Execution) -> None:
@@ -135,7 +135,7 @@ async def load(run: Execution, start: Begin, *, takes_answers: bool = True) -> B
 def _start(run: Execution, start: Begin, *, restored: bool) -> None:
     """Begin a run: the first of its conversation, or the next one with a new input."""
     fresh, old = run.fresh_state, run.state
-    if not start.handed.messages:
+    if not start.intake.messages:
         _check_that_it_goes_on(run, restored=restored)
     if restored:  # the open calls of the last run get placeholders with their causes
         if old.phase in ("after", "tools") and len(run.history) and old.turn:
@@ -144,7 +144,7 @@ def _start(run: Execution, start: Begin, *, restored: bool) -> None:
             run.history = run.history.continue_with(cut_short(run, old.partial, cancelled=old.outcome == "cancelled"))
         fresh = msgspec.structs.replace(fresh, runs=old.runs + 1, session={**old.session, **fresh.session})
     run.state, run.usage_before = fresh, fresh.usage
-    new = start.handed.messages
+    new = start.intake.messages
     run.history = run.history.continue_with(new) if restored else History.of(new)
     run.output_message = None
     if restored:

@@ -16,7 +16,7 @@ from suture._aio import run_to_the_end, uncancel
 from suture._loops import LoopThread
 from suture.errors import ComponentCancelledError, ConfigError, SutureError
 from suture.events import AnyEvent, Event, MessageDelta, MessageFinished
-from suture.kernel.input import Handed
+from suture.kernel.input import Intake
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
@@ -441,7 +441,7 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
     inner.deps, inner.tool_options = outer.deps, outer.tool_options
     if forwards_events and outer.emitter is not None:
         inner.emitter = Emitter(outer.emitter.buffer, spec.name, inner.path, inner.state.run_id)
-    start = Begin(Handed(messages), answers=outer.state.answers, nested=True)
+    start = Begin(Intake(messages), answers=outer.state.answers, nested=True)
     if outer.journal is not None:
         inner.spec = msgspec.structs.replace(spec, store=outer.journal.store)
         place = frame.place.replace("/", ".")

@@ -11,7 +11,7 @@ import pytest
 from suture import Budget, ChatModelAgent, Message, RunContext, ToolCall, tool
 from suture.events import Custom, RunFinished, ToolFinished
 from suture.kernel.engine import Place, Step
-from suture.kernel.input import Handed
+from suture.kernel.input import Intake
 from suture.kernel.lifecycle import read_result
 from suture.kernel.storage import read_run
 from suture.stores import MemoryStore
@@ -37,7 +37,7 @@ class Crew:
 
     async def begin(self) -> Step:
         """Store the run and take its first turn."""
-        await self.place().begin(NAME, Handed([Message.user(self.script)]), "test")
+        await self.place().begin(NAME, Intake([Message.user(self.script)]), "test")
         return await self.place().advance(NAME)
 
     async def finish(self) -> Any:
@@ -132,7 +132,7 @@ def test_a_step_that_is_repeated_changes_nothing(tmp_path: Path):
 def test_of_two_processes_that_take_the_same_turn_one_is_refused(tmp_path: Path):
     async def scene() -> Any:
         crew = Crew(tmp_path, "post")
-        await crew.place().begin(NAME, Handed([Message.user("post")]), "test")
+        await crew.place().begin(NAME, Intake([Message.user("post")]), "test")
         done = await asyncio.gather(*(crew.place().advance(NAME) for _ in range(3)), return_exceptions=True)
         return done, await crew.finish()
 
@@ -252,7 +252,7 @@ def test_an_event_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path):
 
     async def scene() -> list[Any]:
         crew = Crew(tmp_path, "tell", tools=[tell])
-        await crew.place().begin(NAME, Handed([Message.user("tell")]), "test", live=True)
+        await crew.place().begin(NAME, Intake([Message.user("tell")]), "test", live=True)
         await crew.place().advance(NAME)
         await crew.finish()
         return (await crew.place().read_events(NAME))[0]
