@@ -136,16 +136,7 @@ class LocalPort:
             infos = _NO_TOOLS if is_last else run.tool_infos
             deferred = _NO_TOOLS if is_last else state.deferred_tool_infos
             asked = Turn(run, run.history, infos, deferred, options)
-            if spec.failover is None and (spec.retry is None or spec.retry.should_retry is None):
-                message, failed = None, None
-                try:  # the first attempt, usually the only one, has no frame around it
-                    message = await asked.attempt(run.model)
-                except Exception as error:  # noqa: BLE001 - it is judged below
-                    failed = error
-                if failed is not None:
-                    message = await asked.ask_again(failed)
-            else:
-                message = await asked.ask()
+            message = await asked.ask()
         except BaseException as error:
             run.history, run.tool_infos, state.tool_infos, state.deferred_tool_infos = before
             if asked is not None and asked.partial is not None and not isinstance(error, InterruptSignal):

@@ -1,7 +1,7 @@
 """The model turn: failover around retries around one attempt through the ring."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -20,11 +20,11 @@ from suture.errors import (
     StreamCutError,
 )
 from suture.events import MessageDelta, MessageFinished, ModelStarted, RetryScheduled
-from suture.kernel.config import Callbacks, Component, FailoverContext, RetryContext, RetryDecision
+from suture.kernel.config import Callbacks, Component, FailoverContext, ModelFailoverConfig, RetryContext, RetryDecision
 from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
-from suture.kernel.retries import HICCUPS, can_help, wait_after
+from suture.kernel.retries import can_help, wait_after
 from suture.kernel.run_state import add_usage, subtract_usage
 from suture.kernel.state import LIMIT, Execution, describe_error, get_frame, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
@@ -207,11 +207,16 @@ class Turn(msgspec.Struct, eq=False):
     shortened: Any = None
     """The model for which the request was shortened."""
 
-    async def ask(self) -> Any:
-        """Return the reply of the first model that works; that model is kept for the rest of the run."""
-        failover, run = self.run.spec.failover, self.run
-        if failover is None:
-            return await self._with_retry(run.model)
+    def ask(self) -> Awaitable[Any]:
+        """Return the reply, after retries and failover where the agent has them."""
+        run = self.run
+        if run.spec.failover is not None:
+            return self._with_failover(run.spec.failover)
+        return self._with_retry(run.model)
+
+    async def _with_failover(self, failover: ModelFailoverConfig) -> Any:
+        """Ask one model after another until one works; that model is kept for the rest of the run."""
+        run = self.run
         limit = len(failover.models) if failover.max_retries is None else failover.max_retries
         model, tried, failures = run.model, 0, list[str]()
         while True:
@@ -278,18 +283,17 @@ class Turn(msgspec.Struct, eq=False):
             about = RetryContext(
                 attempt=number, messages=self.messages, options=self.options, output=output, error=error
             )
-            judged = await settle(judge(about)) if judge else error is not None and can_help(config, error)
+            judged = await settle(judge(about)) if judge else error is not None and can_help(config, number, error)
             if judged is None or isinstance(judged, bool):
                 judged = RetryDecision(retry=bool(judged))
             decision: RetryDecision[Any] = judged
-            is_last = number > config.max_retries
-            if (not decision.retry and decision.rewrite_error is None) or (is_last and config == HICCUPS):
+            if not decision.retry and decision.rewrite_error is None:
                 if error is not None:
                     raise _counted(error, number)
                 return reply
             if reply is not None and self.usage is not None:
                 run.spend(self.usage)
-            if not decision.retry or is_last:
+            if not decision.retry or number > config.max_retries:
                 if reply is not None:  # the reader discards the last rejected message, too
                     self._send_retry(None, reason=decision.reject_reason)
                 raise self._failure(number, error, decision) from error
@@ -327,7 +331,8 @@ class Turn(msgspec.Struct, eq=False):
     def _send_retry(
         self, error: Exception | None, *, reason: Any = None, delay: float = 0.0, failover: str = ""
     ) -> None:
-        run = self.run
+        """Announce that what came so far does not count; so it does not stay in the history either."""
+        run, self.partial = self.run, None
         if run.journal is not None:
             run.journal.note_event("retry", run.error_text(error))
         if run.emitter is not None:

@@ -7,7 +7,7 @@ own SDKs do. The agent's model turns and a summariser's answers go by the same f
 from math import isfinite
 from typing import Any
 
-from suture.errors import ConfigError, HistoryError, InputError
+from suture.errors import ConfigError, HistoryError, InputError, SutureError
 from suture.kernel.config import ModelRetryConfig
 
 _HOPELESS = (ConfigError, HistoryError, InputError)
@@ -52,16 +52,25 @@ HICCUPS = ModelRetryConfig(max_retries=2, backoff=hiccup_backoff)
 """What an agent does about failures that pass, unless its program says otherwise."""
 
 
-def can_help(config: ModelRetryConfig, error: Exception) -> bool:
-    """Return whether trying again can help against `error`; only who sets retries has errors of any kind retried.
+def can_help(config: ModelRetryConfig, attempt: int, error: Exception) -> bool:
+    """Return whether trying again can help, after attempt number `attempt` ended with `error`.
 
-    >>> can_help(HICCUPS, OSError("of the program")), can_help(ModelRetryConfig(), OSError("of the program"))
+    Only who sets retries has errors of any kind tried again.
+
+    >>> can_help(HICCUPS, 1, OSError("of the program")), can_help(ModelRetryConfig(), 1, OSError("of the program"))
     (False, True)
     """
-    is_hiccup = config == HICCUPS
-    if isinstance(error, _HOPELESS) or not getattr(error, "retryable", not is_hiccup):
+    if isinstance(error, _HOPELESS):
         return False
-    return demanded_wait(error) <= (_LONGEST_HICCUP if is_hiccup else _LONGEST_WAIT)
+    if config == HICCUPS:
+        return attempt <= HICCUPS.max_retries and _is_hiccup(error)
+    return bool(getattr(error, "retryable", True)) and demanded_wait(error) <= _LONGEST_WAIT
+
+
+def _is_hiccup(error: Exception) -> bool:
+    """Return whether an error may pass soon. What has ended another run was tried again there."""
+    has_ended_a_run = isinstance(error, SutureError) and error.result is not None
+    return bool(getattr(error, "retryable", False)) and not has_ended_a_run and demanded_wait(error) <= _LONGEST_HICCUP
 
 
 def demanded_wait(error: Exception | None) -> float:

@@ -263,14 +263,17 @@ class Compaction(InRun, kernel.ChatModelAgentMiddleware[Any]):
     async def _ask(self, run: RunContext[Any], model: Any, prompt: str) -> str:
         """Ask the summariser; log and raise its errors."""
         try:
-            for attempt in range(1, HICCUPS.max_retries + 1):
+            attempt = 0
+            while True:
+                attempt += 1
                 try:
                     return await self._in_time(self._answer(run, model, prompt))
                 except SutureError as error:
-                    if not can_help(HICCUPS, error):
+                    if not can_help(HICCUPS, attempt, error):
                         raise
-                    await asyncio.sleep(wait_after(HICCUPS, attempt, error))
-            return await self._in_time(self._answer(run, model, prompt))
+                    delay = wait_after(HICCUPS, attempt, error)
+                    LOG.info("the summariser's attempt %d failed: %s; the next in %.1f s", attempt, error, delay)
+                    await asyncio.sleep(delay)
         except Exception as error:
             LOG.warning("the summariser failed: %s: %s", type(error).__name__, error)
             run.send(Custom("suture.summarizer_failed", {"error": type(error).__name__}))
