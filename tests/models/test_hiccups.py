@@ -2,21 +2,25 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
 
 import suture
-from suture import ChatModelAgent, ModelRetryConfig, tool
+from suture import ChatModelAgent, ChatModelAgentMiddleware, ModelRetryConfig, tool
 from suture.errors import ModelConnectionError, ModelError, ModelServerError, RateLimitError
 from suture.events import RetryScheduled
 from suture.kernel import ModelFailoverConfig, retries
 from suture.models import ModelRequest
 from suture.testing import ScriptedModel
 from tests.models.loopback import Answer, Loopback, loopback
-from tests.models.providers import WIRES, call_reply, make_model, refusal, streamed, text_reply, whole
+from tests.models.providers import WIRES, call_reply, frame, make_model, refusal, streamed, text_reply, whole
 
 pytestmark = pytest.mark.usefixtures("surroundings", "at_once")
 CLOSED = Answer(head=b"")
@@ -30,18 +34,54 @@ def at_once(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(retries, "_FIRST_HICCUP", 0.0)
 
 
+SAID = "Overloaded, try later."
+OVERLOADS: dict[str, list[dict[str, Any]]] = {
+    "openai-chat": [
+        {"error": {"message": SAID, "type": "server_error", "code": "server_error"}},
+        {"error": {"message": SAID, "code": 503}},
+        {"error": {"message": SAID, "code": 502}, "choices": [{"index": 0, "delta": {}, "finish_reason": "error"}]},
+    ],
+    "openai-responses": [
+        {"type": "error", "message": SAID, "code": "server_is_overloaded", "sequence_number": 3},
+        {"type": "error", "error": {"message": SAID, "code": "rate_limit_exceeded"}, "sequence_number": 3},
+        {"type": "response.failed", "response": {"error": {"message": SAID, "code": "server_error"}}},
+    ],
+    "anthropic": [
+        {"type": "error", "error": {"type": kind, "message": SAID}}
+        for kind in ("overloaded_error", "api_error", "rate_limit_error", "timeout_error")
+    ],
+    "gemini": [
+        {"error": {"code": 503, "message": SAID, "status": "UNAVAILABLE"}},
+        {"error": {"code": 429, "message": SAID, "status": "RESOURCE_EXHAUSTED"}},
+    ],
+    "bedrock": [
+        {f"{kind}Exception": {"message": SAID}}
+        for kind in ("serviceUnavailable", "throttling", "internalServer", "modelStreamError")
+    ],
+}
+"""What each provider says in a stream that began with 200."""
+TOLD = [(wire, place) for wire, events in OVERLOADS.items() for place in range(len(events))]
+
+
 def cut(wire: str) -> Answer:
     """Return a stream that breaks behind its first events."""
     answer = streamed(wire, text_reply())
     return replace(answer, pieces=answer.pieces[:2], then="cut")
 
 
+def overload(wire: str, place: int = 0, after: int = 2) -> Answer:
+    """Return a stream that tells an overload behind its first events."""
+    answer = streamed(wire, text_reply())
+    return replace(answer, pieces=[*answer.pieces[:after], frame(wire, OVERLOADS[wire][place])])
+
+
 def failures(wire: str) -> dict[str, Answer]:
     by_status = {str(status): refusal(wire, status) for status in STATUSES}
-    return {**by_status, "closed": CLOSED, "reset": RESET, "cut": cut(wire)}
+    return {**by_status, "closed": CLOSED, "reset": RESET, "cut": cut(wire), "overload": overload(wire)}
 
 
-KINDS = [*map(str, STATUSES), "closed", "reset", "cut"]
+STREAMED = ["cut", "overload"]
+KINDS = [*map(str, STATUSES), "closed", "reset", *STREAMED]
 
 
 @tool
@@ -73,7 +113,7 @@ def test_two_failures_that_pass_do_not_end_a_run(wire: str, kind: str):
     assert len({asked.body for asked in server.requests}) == 1
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "cut"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in STREAMED])
 @pytest.mark.parametrize("wire", WIRES)
 def test_nor_do_they_without_a_stream(wire: str, kind: str):
     failure = failures(wire)[kind]
@@ -105,6 +145,53 @@ def test_the_third_failure_is_the_error_and_counts_the_attempts(wire: str, kind:
     assert (requests, getattr(error, "attempts", 0)) == (3, 3)
     assert str(error).endswith("; 3 attempts failed")
     assert not isinstance(error, suture.errors.RetryExhausted)
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+@pytest.mark.parametrize(("wire", "place"), TOLD)
+def test_an_overload_that_a_stream_tells_is_one_wherever_it_stands(wire: str, place: int, after: int):
+    failure = overload(wire, place, after)
+    result, server, told = asyncio.run(ask(wire, [failure, streamed(wire, text_reply())]))
+    assert (result.output, len(server.requests)) == ("The sea is calm.", 2)
+    assert [SAID in (event.error or "") for event in told] == [True]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_kept_connection_that_the_server_has_closed_is_no_attempt(wire: str):
+    calls = streamed(wire, call_reply(("call_1", "tides", '{"port": "Dover"}')))
+    for then in ("leave", "break"):
+        result, server, told = asyncio.run(ask(wire, [replace(calls, then=then), streamed(wire, text_reply())]))
+        assert (result.output, ran, told) == ("The sea is calm.", ["Dover"], [])
+        assert (len(server.requests), server.connections) == (2, 2)
+
+
+class ComesBack(ChatModelAgentMiddleware[Any]):
+    """A server that begins to listen with the second attempt."""
+
+    def __init__(self, wire: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.wire, self.attempts, self.servers = wire, 0, AsyncExitStack()
+
+    async def wrap_model_call(self, request: ModelRequest[Any], proceed: Any, /) -> Any:
+        self.attempts += 1
+        if self.attempts == 2:
+            answers = [streamed(self.wire, text_reply())]
+            await self.servers.enter_async_context(loopback(answers, port=self.port))
+        return await proceed(request)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_server_that_refuses_connections_and_comes_back_is_reached(wire: str):
+    async def come_back() -> tuple[Any, int]:
+        server = ComesBack(wire)
+        async with server.servers:
+            model = make_model(wire, f"http://127.0.0.1:{server.port}")
+            result = await ChatModelAgent(model=model, middlewares=[server]).run("hi")
+            return result.output, server.attempts
+
+    assert asyncio.run(come_back()) == ("The sea is calm.", 2)
 
 
 @pytest.mark.parametrize("status", FINAL)
@@ -160,6 +247,24 @@ def waits(error: Exception, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     model: ScriptedModel[Any] = ScriptedModel(reply)
     ChatModelAgent(model=model).run_sync("hi")
     return slept
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_date_to_wait_for_is_kept_up_to_a_minute(wire: str, monkeypatch: pytest.MonkeyPatch):
+    async def delays(**later: int) -> list[float]:
+        date = format_datetime(datetime.now(UTC) + timedelta(**later), usegmt=True)
+        answers = [refusal(wire, 503, retry_after=date), streamed(wire, text_reply())]
+        return [event.delay for event in (await ask(wire, answers))[2]]
+
+    async def sleep(_: float) -> None:
+        """Wait for nothing."""
+
+    monkeypatch.setattr("suture.kernel.model_call.asyncio.sleep", sleep)
+    [delay] = asyncio.run(delays(seconds=50))
+    assert 1 < delay <= 50
+    assert asyncio.run(delays(hours=-1)) == [0]
+    with pytest.raises(ModelServerError):
+        asyncio.run(delays(hours=1))
 
 
 def test_a_demand_to_wait_is_kept_up_to_a_minute(monkeypatch: pytest.MonkeyPatch):
