@@ -136,7 +136,13 @@ class LocalPort:
             infos = _NO_TOOLS if is_last else run.tool_infos
             deferred = _NO_TOOLS if is_last else state.deferred_tool_infos
             asked = Turn(run, run.history, infos, deferred, options)
-            message = await asked.ask()
+            message = failure = None
+            try:
+                message = await asked.attempt(run.model)
+            except Exception as error:  # noqa: BLE001 - it is judged
+                failure = error
+            if failure is not None or (spec.retry is not None and spec.retry.should_retry is not None):
+                message = await asked.ask(message, failure)
         except BaseException as error:
             run.history, run.tool_infos, state.tool_infos, state.deferred_tool_infos = before
             if asked is not None and asked.partial is not None and not isinstance(error, InterruptSignal):

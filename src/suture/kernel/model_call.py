@@ -1,7 +1,7 @@
 """The model turn: failover around retries around one attempt through the ring."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -20,7 +20,7 @@ from suture.errors import (
     StreamCutError,
 )
 from suture.events import MessageDelta, MessageFinished, ModelStarted, RetryScheduled
-from suture.kernel.config import Callbacks, Component, FailoverContext, ModelFailoverConfig, RetryContext, RetryDecision
+from suture.kernel.config import Callbacks, Component, FailoverContext, RetryContext, RetryDecision
 from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
@@ -207,40 +207,39 @@ class Turn(msgspec.Struct, eq=False):
     shortened: Any = None
     """The model for which the request was shortened."""
 
-    def ask(self) -> Awaitable[Any]:
-        """Return the reply, after retries and failover where the agent has them."""
-        run = self.run
-        if run.spec.failover is not None:
-            return self._with_failover(run.spec.failover)
-        return self._with_retry(run.model)
+    async def ask(self, reply: Any, error: Exception | None) -> Any:
+        """Return the reply that counts, after an attempt that ended with `reply` or `error`.
 
-    async def _with_failover(self, failover: ModelFailoverConfig) -> Any:
-        """Ask one model after another until one works; that model is kept for the rest of the run."""
-        run = self.run
+        Each model is asked until an attempt is accepted, then the next one; that which works is kept for the run.
+        """
+        run, failover = self.run, self.run.spec.failover
+        if failover is None:
+            return await self._ask_again(run.model, reply, error)
         limit = len(failover.models) if failover.max_retries is None else failover.max_retries
         model, tried, failures = run.model, 0, list[str]()
         while True:
             try:
-                reply = await self._with_retry(model)
-            except Exception as error:
+                reply = await self._ask_again(model, reply, error)
+            except Exception as failure:
                 run.check_stop()
-                own = error.__cause__ if isinstance(error, RetryExhausted) else None
-                cause = own if isinstance(own, Exception) else error
+                own = failure.__cause__ if isinstance(failure, RetryExhausted) else None
+                cause = own if isinstance(own, Exception) else failure
                 about = FailoverContext(attempt=tried + 1, messages=self.messages, output=self.partial, error=cause)
                 chosen = await self._next_model(about) if tried < limit else None
                 if chosen is None:
-                    for failure in failures:
-                        error.add_note(failure)
+                    for told in failures:
+                        failure.add_note(told)
                     raise
                 tried += 1
-                failures.append(f"before it, {name_of(model)} failed with {describe_error(error)}")
+                failures.append(f"before it, {name_of(model)} failed with {describe_error(failure)}")
                 model, messages = chosen
-                self._send_retry(error, failover=name_of(model))
+                self._send_retry(failure, failover=name_of(model))
                 if messages is not None:
                     self.messages = messages
             else:
                 run.model = model
                 return reply
+            reply, error = await self._try(model)
 
     async def _next_model(self, about: FailoverContext[Any]) -> tuple[Model[Any], Sequence[Any] | None] | None:
         run, failover = self.run, self.run.spec.failover
@@ -259,35 +258,22 @@ class Turn(msgspec.Struct, eq=False):
             raise ConfigError(f"a failover model speaks {model.wire}, and this agent's messages are {run.wire.name}")
         return model, messages
 
-    def ask_again(self, failed: Exception) -> Coroutine[Any, Any, Any]:
-        """Return the reply of a later attempt, where `failed` is what became of the first."""
-        if self.run.spec.retry is None:
-            raise failed
-        return self._with_retry(self.run.model, failed)
+    async def _try(self, model: Model[Any]) -> tuple[Any, Exception | None]:
+        """Ask a model once; return its reply, or its error."""
+        try:
+            return await self.attempt(model), None
+        except Exception as error:  # noqa: BLE001 - it is judged
+            return None, error
 
-    async def _with_retry(self, model: Model[Any], failed: Exception | None = None) -> Any:
-        """Ask one model until an attempt is accepted, again at once if the first has `failed`."""
-        run, config = self.run, self.run.spec.retry
-        if config is None:
-            return await self.attempt(model)
-        judge, number = config.should_retry, 0
+    async def _ask_again(self, model: Model[Any], reply: Any, error: Exception | None) -> Any:
+        """Judge an attempt, and ask the model again until one is accepted; the request may change in between."""
+        run, config, number = self.run, self.run.spec.retry, 0
         while True:
             number += 1
-            reply, error = (None, failed) if failed is not None else await self._outcome(model)
-            failed = None
             if error is not None:
                 run.check_stop()
-            elif judge is None:
-                return reply
-            output = self.partial if reply is None else reply
-            about = RetryContext(
-                attempt=number, messages=self.messages, options=self.options, output=output, error=error
-            )
-            judged = await settle(judge(about)) if judge else error is not None and can_help(config, number, error)
-            if judged is None or isinstance(judged, bool):
-                judged = RetryDecision(retry=bool(judged))
-            decision: RetryDecision[Any] = judged
-            if not decision.retry and decision.rewrite_error is None:
+            decision = await self._judge(number, reply, error)
+            if config is None or (not decision.retry and decision.rewrite_error is None):
                 if error is not None:
                     raise _counted(error, number)
                 return reply
@@ -303,13 +289,17 @@ class Turn(msgspec.Struct, eq=False):
             self._send_retry(error, reason=decision.reject_reason, delay=delay)
             if delay > 0:
                 await asyncio.sleep(delay)
+            reply, error = await self._try(model)
 
-    async def _outcome(self, model: Model[Any]) -> tuple[Any, Exception | None]:
-        """Return the reply of one attempt, or the error that it ended in."""
-        try:
-            return await self.attempt(model), None
-        except Exception as failure:  # noqa: BLE001 - it is judged by who asked
-            return None, failure
+    async def _judge(self, number: int, reply: Any, error: Exception | None) -> RetryDecision[Any]:
+        """Return what the agent's retries say of an attempt."""
+        config = self.run.spec.retry
+        if config is None or config.should_retry is None:
+            return RetryDecision(retry=config is not None and error is not None and can_help(config, number, error))
+        output = self.partial if reply is None else reply
+        about = RetryContext(attempt=number, messages=self.messages, options=self.options, output=output, error=error)
+        judged = await settle(config.should_retry(about))
+        return RetryDecision(retry=bool(judged)) if judged is None or isinstance(judged, bool) else judged
 
     def _failure(self, number: int, error: Exception | None, decision: RetryDecision[Any]) -> Exception:
         if not decision.retry and decision.rewrite_error is not None:
