@@ -14,7 +14,7 @@ import msgspec
 from suture.agent import ChatModelAgent
 from suture.cli.files import Refusal, describe_error, open_source, refusing
 from suture.cli.output import Outputs
-from suture.errors import InputError, StreamCutError
+from suture.errors import InputError
 from suture.kernel import (
     AskModel,
     CallTool,
@@ -23,8 +23,6 @@ from suture.kernel import (
     Model,
     ModelContext,
     ModelRequest,
-    ModelRetryConfig,
-    RetryContext,
     ToolCallRequest,
 )
 from suture.messages import AgenticMessage, Message, TokenUsage, ToolResult, to_json
@@ -35,7 +33,6 @@ from suture.tools import Tool, as_tools
 from suture.wires import ChatWire, recognise, sendable
 
 _KINDS = {"message": Message, "agentic": AgenticMessage}
-_TRANSIENT = (ConnectionError, TimeoutError, StreamCutError)
 _PRIVATE = 0o600
 
 
@@ -204,7 +201,7 @@ def _find_modules_here() -> None:
 def make_agent(
     asked: Namespace, model: Model[Any], tools: Sequence[Tool[..., Any]], talk: Talk, store: MemoryStore, outputs: str
 ) -> ChatModelAgent[Any]:
-    """Return an agent that repairs and keeps its history, saves long and old output, and retries transient errors."""
+    """Return an agent that repairs and keeps its history, and saves long and old output."""
     reduction = ToolReduction(
         LocalBackend(outputs),
         max_tokens_for_clear=asked.max_tokens_for_clear,
@@ -218,14 +215,8 @@ def make_agent(
         middlewares=[PatchToolCalls(), reduction, _Guard(talk)],
         on_max_iterations="answer",
         format_tool_error=describe_error,
-        model_retry_config=ModelRetryConfig(should_retry=_is_transient),
         checkpoint_store=store,
     )
-
-
-def _is_transient(attempt: RetryContext[Any]) -> bool:
-    """Return whether a model's error may be over soon; errors of Suture's own models say so themselves."""
-    return bool(getattr(attempt.error, "retryable", isinstance(attempt.error, _TRANSIENT)))
 
 
 class _Guard(ChatModelAgentMiddleware[Any]):

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from suture import Delta, Message, ModelRequest, ModelWrapper, TokenUsage, ToolCall, tool
+from suture.errors import ModelConnectionError
 from suture.messages import ResponseMeta
 from suture.models import closing
 from suture.testing import ScriptedModel
@@ -194,7 +195,7 @@ SAID: dict[str, str | Message | BaseException] = {
     "half fail": "Half of it!",
     "count": Message("assistant", "Counted.", response_meta=ResponseMeta(usage=USAGE, finish_reason="length")),
 }
-FLAKY = [ConnectionError("the line is down")]
+FLAKY = [ModelConnectionError("the line is down")]
 
 
 def script(messages: Sequence[Message]) -> str | Message | BaseException:
