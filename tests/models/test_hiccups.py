@@ -174,7 +174,7 @@ class ComesBack(ChatModelAgentMiddleware[Any]):
             self.port: int = free.getsockname()[1]
         self.wire, self.attempts, self.servers = wire, 0, AsyncExitStack()
 
-    async def wrap_model_call(self, request: ModelRequest[Any], proceed: Any, /) -> Any:
+    async def wrap_model_call(self, request: ModelRequest[Any], proceed: Any) -> Any:
         self.attempts += 1
         if self.attempts == 2:
             answers = [streamed(self.wire, text_reply())]

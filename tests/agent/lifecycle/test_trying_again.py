@@ -4,7 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +69,10 @@ def test_attempts_are_no_turns_and_hooks_see_a_turn_once_and_each_attempt():
     class Counts(ChatModelAgentMiddleware[Any]):
         turns, attempts = 0, 0
 
-        def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> None:
+        def before_model_rewrite_state(self, state: Any, model_context: Any) -> None:
             self.turns += 1
 
-        async def wrap_model_call(self, request: ModelRequest[Any], proceed: Any, /) -> Any:
+        async def wrap_model_call(self, request: ModelRequest[Any], proceed: Any) -> Any:
             self.attempts += 1
             return await proceed(request)
 
@@ -109,7 +109,7 @@ class CutOnce(ScriptedModel[Any]):
         self._first = ScriptedModel(replies, chunk_size=2, cut_after=2, error=error or busy())
         super().__init__(["whole"], chunk_size=2)
 
-    async def stream(self, request: ModelRequest[Any], /) -> Any:
+    async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
         model = super() if self._first.requests else self._first
         async for piece in model.stream(request):
             yield piece
@@ -140,11 +140,12 @@ def test_a_step_of_a_run_and_a_conversation_try_again():
 
 
 def test_an_agent_that_fails_as_a_tool_has_tried_and_its_call_is_told_so():
-    inner = ChatModelAgent(name="inner", description="Works.", model=ScriptedModel(lambda _: busy()))
+    asked = ScriptedModel(lambda _: busy())
+    inner = ChatModelAgent(name="inner", description="Works.", model=asked)
     model = ScriptedModel([call("inner", '{"request": "go"}'), lambda messages: messages[-1].content])
     output = ChatModelAgent(model=model, tools=[inner.as_tool()]).run_sync("go").output
     assert "overloaded (status 503); 3 attempts failed" in output
-    assert (len(inner.model.requests), len(model.requests)) == (3, 2)
+    assert (len(asked.requests), len(model.requests)) == (3, 2)
 
 
 @pytest.mark.parametrize("place", ["hook", "wrapper", "model"])
@@ -153,17 +154,17 @@ def test_what_an_inner_agent_gave_up_is_not_tried_again_by_the_outer_one(place: 
     inner = ChatModelAgent(name="inner", model=asked)
 
     class Asks(ChatModelAgentMiddleware[Any]):
-        async def before_model_rewrite_state(self, state: Any, model_context: Any, /) -> None:
+        async def before_model_rewrite_state(self, state: Any, model_context: Any) -> None:
             if place == "hook":
                 await inner.run("go")
 
-        async def wrap_model_call(self, request: ModelRequest[Any], proceed: Any, /) -> Any:
+        async def wrap_model_call(self, request: ModelRequest[Any], proceed: Any) -> Any:
             return Message.assistant((await inner.run("go")).output) if place == "wrapper" else await proceed(request)
 
     class Delegates:
         wire, profile = "message", "pairing"
 
-        async def stream(self, request: ModelRequest[Any], /) -> Any:
+        async def stream(self, request: ModelRequest[Any], /) -> AsyncIterator[Any]:
             yield Message.assistant((await inner.run("go")).output)
 
     agent = ChatModelAgent(model=Delegates() if place == "model" else ScriptedModel(["done"]), middlewares=[Asks()])
@@ -195,11 +196,12 @@ def test_a_summariser_that_goes_on_failing_costs_three_requests_and_not_the_run(
     async def summarize(prompt: str) -> str:
         return str((await inner.run(prompt)).output)
 
-    for summarizer, requests in ((summarize, asked.requests), (ScriptedModel(lambda _: busy()), None)):
+    by_itself = ScriptedModel(lambda _: busy())
+    for summarizer, model in ((summarize, asked), (by_itself, by_itself)):
         compaction = Compaction(2000, 1200, summarizer, keep_user_tokens=100)
         agent = ChatModelAgent(model=ScriptedModel(["done"]), middlewares=[compaction])
         assert agent.run_sync([*LONG, Message.user("go")]).output == "done"
-        assert len(summarizer.requests if requests is None else requests) == 3
+        assert len(model.requests) == 3
 
 
 # Who stops the wait
@@ -353,7 +355,7 @@ def test_a_config_of_the_programs_own_retries_what_an_inner_agent_gave_up():
     inner = ChatModelAgent(name="inner", model=asked, model_retry_config=None)
 
     class Asks(ChatModelAgentMiddleware[Any]):
-        async def wrap_model_call(self, request: ModelRequest[Any], proceed: Any, /) -> Any:
+        async def wrap_model_call(self, request: ModelRequest[Any], proceed: Any) -> Any:
             return Message.assistant((await inner.run("go")).output)
 
     config = ModelRetryConfig(max_retries=1, backoff=lambda _: 0)
