@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from suture import ChatModelAgent
-from suture.errors import ModelError
+from suture.errors import ModelError, ModelServerError, RateLimitError
 from suture.models import OpenAIChatModel
+from suture.testing import ScriptedModel
 from tests.integrations.otel.recording import Recorder
 from tests.integrations.otel.sse import streaming_provider
 
@@ -58,3 +59,14 @@ def test_a_refusal_of_the_provider_is_named_by_its_class():
         with pytest.raises(ModelError) as caught:
             agent.run_sync("When?")
     assert recorder.attributes("chat gpt-5")["error.type"] == f"suture.errors.{type(caught.value).__name__}"
+
+
+def test_each_attempt_has_a_span_with_its_error_and_the_run_has_none():
+    recorder = Recorder()
+    model = ScriptedModel([RateLimitError("slow", status=429), ModelServerError("down", status=503), "At 06:12."])
+    agent = ChatModelAgent(name="harbour", model=model, middlewares=[recorder.telemetry])
+    assert agent.run_sync("When?").output == "At 06:12."
+    errors = [said.get("error.type") for said in recorder.requests()]
+    assert errors == ["suture.errors.RateLimitError", "suture.errors.ModelServerError", None]
+    assert recorder.tree() == {"": ["invoke_agent harbour"], "invoke_agent harbour": ["chat ScriptedModel"] * 3}
+    assert "error.type" not in recorder.attributes("invoke_agent harbour")

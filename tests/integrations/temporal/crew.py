@@ -105,7 +105,7 @@ def make_agent(directory: Path, **settings: Any) -> ChatModelAgent[str]:
 
     store = settings.pop("store", None) or SQLiteStore(directory / "runs.db")
     known = [post, linger, hang, pause, fetch, ask, read, fail, *settings.pop("tools", [])]
-    model = ScriptedModel(reply, chunk_size=2)
+    model = settings.pop("model", None) or ScriptedModel(reply, chunk_size=2)
     return ChatModelAgent(
         name="crew", model=model, tools=known, checkpoint_store=store, max_iterations=5000, **settings
     )

@@ -13,14 +13,15 @@ from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from suture import Outcome, tool
-from suture.errors import ResumeError, RunError
-from suture.events import Custom, MessageDelta, RunFinished, ToolFinished
+from suture.errors import ModelServerError, ResumeError, RunError
+from suture.events import Custom, MessageDelta, RetryScheduled, RunFinished, ToolFinished
 from suture.integrations import temporal
 from suture.integrations.temporal import AgentWorkflow, DurableAgent, make_worker
 from suture.kernel import ChatModelAgentMiddleware, interrupt
 from suture.sessions import recover
+from suture.testing import ScriptedModel
 from tests.agent.durability.victim import Effects
-from tests.integrations.temporal.crew import make_agent
+from tests.integrations.temporal.crew import make_agent, reply
 
 HISTORIES = Path(__file__).parent / "histories"
 RECORDING = "SUTURE_RECORD" in os.environ
@@ -71,6 +72,50 @@ def test_a_worker_that_dies_in_a_call_is_noticed_by_the_timeout_of_its_tool(targ
         return sorted(each.heartbeat_timeout.seconds for each in planned if each.activity_type.name == "call")
 
     assert play(target, tmp_path, scene, tools=[glance]) == [2, 5]
+
+
+def busy_first(times: int, wait: float = 0.0) -> ScriptedModel[Any]:
+    """Return the crew's model, which fails so often before each turn."""
+
+    def say(messages: Any) -> Any:
+        attempt = sum(request.messages == messages for request in model.requests)
+        return reply(messages) if attempt > times else ModelServerError("busy", status=503, retry_after=wait)
+
+    model: ScriptedModel[Any] = ScriptedModel(say)
+    return model
+
+
+def test_a_failure_that_passes_is_tried_again_inside_of_the_step(target: str, tmp_path: Path):
+    async def scene(durable: DurableAgent, _: Client) -> Any:
+        result = await durable.run("post", id=name(tmp_path), live=True)
+        run = await durable.attach(name(tmp_path))
+        return result, [event.attempt async for event in run.events() if isinstance(event, RetryScheduled)]
+
+    model = busy_first(2)
+    result, told = play(target, tmp_path, scene, model=model)
+    assert (result.output, len(model.requests), told) == ("done", 6, [1, 2, 1, 2])
+    assert len(Effects(tmp_path / "effects").all()) == 1
+
+
+def test_a_failure_that_stays_ends_the_run_and_the_step_is_not_repeated(target: str, tmp_path: Path):
+    model = busy_first(100)
+    with pytest.raises(RunError, match=r"busy \(status 503\); 3 attempts failed"):
+        play(target, tmp_path, lambda durable, _: durable.run("post", id=name(tmp_path)), model=model)
+    assert len(model.requests) == 3
+
+
+def test_a_cancel_ends_the_wait_for_another_attempt(target: str, tmp_path: Path):
+    model = busy_first(1, wait=50.0)
+
+    async def scene(durable: DurableAgent, _: Client) -> Any:
+        run = await durable.start("post", id=name(tmp_path), live=True)
+        async for event in run.events():
+            if isinstance(event, RetryScheduled):
+                return await run.cancel()
+        raise AssertionError("it never waited")
+
+    result = play(target, tmp_path, scene, model=model)
+    assert (result.outcome, len(model.requests)) == (Outcome.CANCELLED, 1)
 
 
 def test_a_run_with_parallel_calls_comes_to_its_end(target: str, tmp_path: Path):

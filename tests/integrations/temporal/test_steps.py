@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from suture import Budget, ChatModelAgent, Message, RunContext, ToolCall, tool
+from suture.errors import ModelServerError
 from suture.events import Custom, RunFinished, ToolFinished
 from suture.kernel.engine import Place, Step
 from suture.kernel.input import Intake
@@ -17,7 +18,7 @@ from suture.kernel.storage import read_run
 from suture.stores import MemoryStore
 from suture.testing import ScriptedModel
 from tests.agent.durability.victim import Effects
-from tests.integrations.temporal.crew import make_agent
+from tests.integrations.temporal.crew import make_agent, reply
 
 NAME = "job"
 UNKNOWN = "may or may not have run"
@@ -109,6 +110,27 @@ def test_an_idempotent_call_runs_again_and_both_attempts_have_one_key(tmp_path: 
     assert len(keys) == 2
     assert len(set(keys)) == 1
     assert replies(result) == ["fetched"]
+
+
+def test_a_process_that_ends_while_it_waits_for_another_attempt_leaves_the_turn_to_the_next(tmp_path: Path):
+    def say(messages: Any) -> Any:
+        if len(model.requests) < 2:
+            raise ModelServerError("busy", status=503, retry_after=50.0)
+        return reply(messages)
+
+    async def scene() -> Any:
+        crew = Crew(tmp_path, "post", model=model)
+        await crew.place().begin(NAME, Intake([Message.user(crew.script)]), "test")
+        first = asyncio.create_task(crew.place().advance(NAME))
+        await until(lambda: bool(model.requests))
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        return await crew.finish(), crew.effects.all()
+
+    model: ScriptedModel[Any] = ScriptedModel(say)
+    result, effects = asyncio.run(scene())
+    assert (result.output, len(effects), len(model.requests)) == ("done", 1, 3)
 
 
 def test_a_step_that_is_repeated_changes_nothing(tmp_path: Path):
