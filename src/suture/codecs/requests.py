@@ -12,6 +12,7 @@ from suture.codecs.contents import overlay, read_each, rest_of
 from suture.codecs.losses import Losses, Lost
 from suture.errors import ConfigError, InputError
 from suture.messages import FrozenMap, ToolInfo
+from suture.messages.values import JSON_TYPES
 from suture.wires.fields import expect, given, is_list, is_map, listed, map_of, object_of, text_of
 
 Body = dict[str, Any]
@@ -22,13 +23,6 @@ _KEPT_KEYWORDS = (
     *("description", "title", "default"),
 )
 """The keywords that a closed schema keeps; each schema in it also needs one of `_TYPE_KEYWORDS`."""
-_TYPES: dict[Any, str] = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    type(None): "null",
-}
 SCHEMA: Any = object()
 """Takes the place of the schema in `RequestForm.answer`."""
 _CHOICES = ("auto", "none", "required")
@@ -164,7 +158,7 @@ def _require_all(node: Body, depth: int, counts: dict[str, int]) -> Body | None:
     choices: list[Any] = [node["const"]] if "const" in node else node.get("enum", [])
     counts["choices"] += len(choices)
     if choices and "type" not in node:
-        types = list(dict.fromkeys(_TYPES.get(type(choice), "") for choice in choices))
+        types = list(dict.fromkeys(JSON_TYPES.get(choice.__class__, "") for choice in choices))
         made["type"] = types[0] if len(types) == 1 else types
     fields: Body = node.get("properties", {})
     required = set(node.get("required", ()))

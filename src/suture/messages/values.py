@@ -15,6 +15,17 @@ from msgspec.structs import asdict, astuple, fields, force_setattr
 
 from suture.errors import InputError
 
+JSON_TYPES: dict[type, str] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    NoneType: "null",
+}
+"""The types of JSON, by the types of decoded values."""
+
 
 class FrozenMap(dict[str, Any]):
     """A read-only dict; copy it into a plain dict to change it. The values in it stay the caller's, and unchanged.

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Protocol, cast, get_args, get_origin
 import msgspec
 
 from suture._text import shorten
+from suture.messages.values import JSON_TYPES
 from suture.tools._scalars import FORMS, LABELS, read_leniently, read_text
-from suture.tools._schemas import JSON_TYPES, Definitions
+from suture.tools._schemas import Definitions
 
 _JSON_LABELS = {**JSON_TYPES, **{kind: LABELS[kind] for kind in (str, bool, int, float)}}
 """The names of JSON's types in problems."""

@@ -2,21 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import NoneType
 from typing import Any, cast
 
-__all__ = ["JSON_TYPES", "Definitions", "without_root_reference"]
+__all__ = ["Definitions", "without_root_reference"]
 
-JSON_TYPES: dict[type, str] = {
-    dict: "object",
-    list: "array",
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    NoneType: "null",
-}
-"""The types of JSON, by the types of decoded values."""
 _REFS = "#/$defs/"
 
 

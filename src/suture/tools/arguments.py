@@ -15,11 +15,12 @@ from msgspec.structs import asdict, astuple
 from suture._text import shorten
 from suture.errors import ConfigError, InputError, NotInRunError
 from suture.messages import ToolArgument, ToolContext, check_plain
+from suture.messages.values import JSON_TYPES
 from suture.tools._annotations import shown_default
 from suture.tools._constraints import is_of_pydantic
 from suture.tools._forms import UnreadableError
 from suture.tools._scalars import read_leniently
-from suture.tools._schemas import JSON_TYPES, Definitions
+from suture.tools._schemas import Definitions
 from suture.tools.execution import Bind, Call, RunContext, ToolArgumentsError
 from suture.tools.signature import NOTHING, Signature
 from suture.tools.values import (
