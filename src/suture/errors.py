@@ -454,6 +454,8 @@ _LENGTHS = (
     r"too large for .{0,200}limit:? {limit},(?: used:? \d+,)? requested:? {tokens}",
     # GitHub Models: eslint/tsc-meetings#593, cline/cline#995.
     r"body too large for .{0,80}max size: {limit} tokens",
+    # SambaNova: cline/cline#294.
+    r"prompt is {tokens} tokens long.{0,200}maximum supported sequence length is just {limit}",
     # SiliconFlow: leookun/cursor-byok#129.
     r"input tokens \({tokens}\) has exceeded max_prompt_tokens \({limit}\)",
     # Cerebras: cline/cline#5140.

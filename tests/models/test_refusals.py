@@ -42,6 +42,7 @@ def long(source: str, said: Any, limit: int | None = None, tokens: int | None = 
 
 
 TOO_LONG = [
+    long("cline#294", "Requested generation length 1 is not possible! The provided prompt is 4309 tokens long, so generating 1 tokens requires a sequence length of 4310, but the maximum supported sequence length is just 4096!", 4096, 4309),
     long("tsc-meetings#593", {"error": {"code": "tokens_limit_reached", "message": "Request body too large for gpt-4o model. Max size: 8000 tokens."}}, 8000, None, 413),
     long("cursor-byok#129", {"code": 20015, "message": "number of input tokens (204703) has exceeded max_prompt_tokens (202752) limit.", "data": None}, 202_752, 204_703),
     long("cline#5140", {"error": "Please reduce the length of the messages or completion. Current length is 42328 while limit is 40000"}, 40_000, 42_328),
@@ -92,6 +93,7 @@ BY_THE_REPLY = [
     Row("anthropic", 400, "max_tokens: 300000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5", ModelRequestError),
 ]  # fmt: skip
 NOT_TOO_LONG = [
+    Row("free-claude-code#1354", 400, "`max_completion_tokens` must be less than or equal to `16384`, the maximum value for `max_completion_tokens` is less than the `context_window` for this model", ModelRequestError),
     Row("sentry-mcp#106", 400, "Invalid 'tools[13].function.description': string too long. Expected a string with maximum length 1024, but got a string with length 1103 instead.", ModelRequestError),
     Row("Roo-Code#248", 400, "The maximum tokens you requested exceed the model limit of 4096. Try again with a maximum tokens value lower than 4096.", ModelRequestError),
     Row("langmanus#119", 400, "Invalid 'messages[10].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length 41 instead.", ModelRequestError),

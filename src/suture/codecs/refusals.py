@@ -32,7 +32,8 @@ _KIND_OF_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.
 """The class of error that a code or a status means."""
 
 TOO_LONG = (
-    (r"context[_ ](?:length|window|size|limit)", "OpenAI, Azure, llama.cpp, MiniMax, LM Studio, Ollama, Groq"),
+    (r"context (?:length|window|size|limit)", "OpenAI, Azure, llama.cpp, MiniMax, LM Studio, Ollama, Groq"),
+    (r"context_length|context_window_exceeded|context_size_error", "OpenAI, Z.ai, llama.cpp: their codes"),
     (r"(?:prompt|input|request) (?:is )?too long", "Anthropic; Bedrock; Ollama: ollama/ollama#2208"),
     (r"requested input length", "DeepSeek's Responses endpoint"),
     (r"maximum number of (?:input )?tokens|too many input tokens", "Gemini; Bedrock"),
@@ -45,6 +46,7 @@ TOO_LONG = (
     (r"`?inputs`? must have less than \d+ tokens", "TGI: opea-project/GenAIExamples#340"),
     (r"input length \(?\d+\)? exceeds (?:the )?(?:model's )?maximum", "Volcano Ark: dify#32221; pi, overflow.ts"),
     (r"longer than the maximum model length", "vLLM: vllm-project/vllm"),
+    (r"prompt is \d+ tokens long.{0,200}maximum supported sequence length", "SambaNova: cline/cline#294"),
     (r"tokens to keep from the initial prompt|n_keep \(\d+\) >= n_ctx", "LM Studio: opencode#2259, #11141"),
     (r"tokens exceed the configured limit", "OpenAI: litellm#18927"),
     (r"reduce the length of the (?:messages|input prompt)", "Groq: earendil-works/pi, overflow.ts"),

@@ -115,7 +115,7 @@ def status_error(
             where = f"{parts.scheme}://{host}"[:_LONGEST] if host else where
         reason = f"it redirects to {where}, and is not followed; give that as base_url if it is right"
     return kind(
-        reason or "it gives no reason",
+        reason or code or "it gives no reason",
         provider=provider,
         status=status,
         code=code,
