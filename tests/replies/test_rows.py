@@ -47,6 +47,7 @@ STILL_WRONG: dict[str, tuple[str, ...]] = {
         "openai-chat/request-over-the-minute-limit-429",
         "openai-responses/response-failed-alone-tells-the-error",
         "openrouter/prompt-over-the-credits-402",
+        "sambanova/no-room-for-one-more-token-400",
         "sglang/input-longer-than-the-context-400",
         "tgi/input-and-new-tokens-over-the-limit-422",
         "vllm/context-length-400-flat-and-ending-in-none",
@@ -72,18 +73,14 @@ STILL_WRONG: dict[str, tuple[str, ...]] = {
         "ollama/whole-calls-without-any-index",
         "tgi/arguments-are-an-object-and-the-function-has-a-description",
     ),
-    "the kind of the error": ("groq/output-limit-400",),
     "its counts are not found": ("moonshot/usage-inside-the-last-choice",),
     "its error is not seen": ("openrouter/empty-stop-whose-native-reason-is-a-network-error",),
-    "a refusal that is too long is told as another": (
-        "sambanova/no-room-for-one-more-token-400",
-        "vllm/small-prompt-and-a-completion-as-long-as-the-context-400",
-    ),
     "arguments in pieces come only if they are asked for, and the error says so": (
         "vertex/argument-pieces-by-json-path-and-a-call-without-arguments",
         "vertex/two-calls-in-argument-pieces-end-with-the-stop-chunk",
         "vertex/list-arguments-in-pieces-without-the-closing-empty-call",
     ),
+    "a refusal that is too long is told as another": ("vllm/small-prompt-and-a-completion-as-long-as-the-context-400",),
 }
 """Rows that are not read as they should be, by the reason."""
 
