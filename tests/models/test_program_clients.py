@@ -197,12 +197,12 @@ def test_another_http_client_in_the_same_client_is_used():
         assert server.connections == 2
 
 
-def test_a_client_that_the_program_closed_is_refused_as_the_sdk_does():
+def test_a_client_that_the_program_closed_is_refused_and_not_tried_again():
     with serving([streamed("openai-chat", text_reply())]) as server:
         client = given_openai(server.url)
         agent = make_agent("openai-chat", client)
         asyncio.run(client.close())
-        with pytest.raises(ModelError, match="closed"):
+        with pytest.raises(ConfigError, match="is closed; pass one that stays open"):
             agent.run_sync("hi")
 
 

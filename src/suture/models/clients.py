@@ -67,7 +67,7 @@ class _Copies:
         node: Any = _state_of(client).get(_GENAI, client)
         http = getattr(node, "_client", None)
         if getattr(http, "is_closed", False) is True:
-            return client  # the SDK says so
+            raise ConfigError("the client that was passed in is closed; pass one that stays open until its last run")
         known = self.known.get(id(node))
         if known is not None and not known.follow(node):
             self._close_soon(known)
