@@ -80,7 +80,6 @@ STILL_WRONG: dict[str, tuple[str, ...]] = {
         "vertex/two-calls-in-argument-pieces-end-with-the-stop-chunk",
         "vertex/list-arguments-in-pieces-without-the-closing-empty-call",
     ),
-    "a refusal that is too long is told as another": ("vllm/small-prompt-and-a-completion-as-long-as-the-context-400",),
 }
 """Rows that are not read as they should be, by the reason."""
 
