@@ -41,14 +41,14 @@ _CLASSES = {
     "bedrock": "bedrock.BedrockModel",
 }
 _SERVERS = {
-    "ollama": ("http://127.0.0.1:11434/v1", "", "openai-chat"),
-    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai-chat"),
-    "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek"),
-    "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral"),
-    "moonshot": ("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi"),
-    "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai-chat"),
+    "ollama": ("http://127.0.0.1:11434/v1", ""),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "deepseek": ("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "mistral": ("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "moonshot": ("https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
+    "groq": ("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
 }
-"""Servers that speak Chat Completions: the address, the variable with the key, and the profile of each."""
+"""Servers that speak Chat Completions: the address, and the variable with the key."""
 _BY_CLIENT = {
     "azure": "OpenAIChatModel(…, client=openai.AsyncAzureOpenAI(…))",
     "azure-openai": "OpenAIChatModel(…, client=openai.AsyncAzureOpenAI(…))",
@@ -85,11 +85,11 @@ def get_model(name: str) -> Model[Message]:
         kind = __getattr__(_CLASSES[provider].partition(".")[2])
         return kind(model) if model else kind()
     if provider in _SERVERS and model:
-        address, variable, profile = _SERVERS[provider]
+        address, variable = _SERVERS[provider]
         key = environ.get(variable) if variable else None
         if variable and not key:
             raise ConfigError(f"{name} has no key: set {variable}")
-        made = __getattr__("OpenAIChatModel")(model, base_url=address, api_key=key, profile=profile)
+        made = __getattr__("OpenAIChatModel")(model, base_url=address, api_key=key)
         made.key_variable = variable
         return made
     if not model or not provider or provider in PROVIDERS:

@@ -42,8 +42,8 @@ from suture.models.http import brief, json_fault, own_clients, scrubbed, secrets
 from suture.models.limits import Limits, find_timeout, innermost, limit_time, ran_out, read_limits
 from suture.models.options import Envelope, explain_settings, find_misspelt, merge_options, split_options
 from suture.models.sampling import leave_out
+from suture.models.servers import find_refused, profile_at, refused_at
 from suture.models.streaming import is_refused
-from suture.models.thoughts import find_refused, refused_at
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile
 from suture.repair import Cause, Repairer
@@ -65,7 +65,7 @@ class Settings(TypedDict, total=False):
     """The keyword arguments that the models of all providers take."""
 
     profile: str | Profile | None
-    """Whose rules apply to requests; by default the provider's own."""
+    """Whose rules apply to requests; by default the provider's own, or those of the server at `base_url` if known."""
     client: Any
     """A client of the provider's SDK; it is neither changed nor closed, and each event loop has its own connections."""
     api_key: str | Callable[[], str | Awaitable[str]] | None
@@ -252,7 +252,8 @@ class ProviderModel(ABC, Generic[NativeM]):
         self.model, self.wire = model, wire
         self.limits = read_limits(settings)
         self._envelope = Envelope(self.limits, headers=_read_headers(settings.get("headers")))
-        profile = get_profile(settings.get("profile") or self.codec_name)
+        address = settings.get("base_url") or getattr(settings.get("client"), "base_url", None)
+        profile = get_profile(settings.get("profile") or profile_at(address, self.codec_name))
         if not profile.speaks_of(self.codec_name):
             raise ConfigError(f"profile {profile.name} has no rules for {self.codec_name} messages")
         self.profile, self.rules = profile.name, profile
@@ -265,7 +266,6 @@ class ProviderModel(ABC, Generic[NativeM]):
         """The variable of the environment that `api_key` was read from, if known."""
         self.given_client: Any = settings.get("client")
         self._secrets = {self.api_key} - {NO_KEY} if self.api_key else set[str]()
-        address = self.base_url or getattr(self.given_client, "base_url", None)
         self.codec: Codec = get_codec(self.codec_name, field=profile.field, without=refused_at(address))
         self.is_timed = self.given_client is None or not settings.keys().isdisjoint(("timeout", "connect_timeout"))
         """Whether the limits hold; a client that is passed in has its own."""

@@ -1,4 +1,4 @@
-"""Thoughts in fields of a message go to servers that take them, and to no others."""
+"""What known servers take and demand: thoughts go only to those that take them, and each is asked by its own rules."""
 
 import asyncio
 import json
@@ -6,12 +6,13 @@ import logging
 from typing import Any
 
 import pytest
+from openai import AsyncOpenAI
 
 from suture import ChatModelAgent
 from suture.errors import ModelRequestError
 from suture.kernel import ModelFailoverConfig
 from suture.messages import Message
-from suture.models import ModelRequest, OpenAIChatModel
+from suture.models import AnthropicModel, ModelRequest, OpenAIChatModel
 from tests.models.loopback import Answer, Asked, loopback
 from tests.models.providers import frame, make_model, refusal, stream_headers, streamed, text_reply
 
@@ -120,8 +121,6 @@ def test_known_servers_are_not_sent_what_they_refuse(host: str, address: str, fo
                 found = list(result.messages)
         return found
 
-    from openai import AsyncOpenAI
-
     where: dict[str, Any] = {"base_url": address}
     if form == "client":
         where = {"client": AsyncOpenAI(base_url=address, api_key="a-key-of-mine")}
@@ -130,3 +129,26 @@ def test_known_servers_are_not_sent_what_they_refuse(host: str, address: str, fo
     sent = {field for message in body["messages"] for field in FIELDS if field in message}
     taken = {"groq": {"reasoning"}, "cerebras": {"reasoning"}, "mistral": set()}
     assert sent == taken[host]
+
+
+AT = [
+    ("https://api.deepseek.com", "deepseek"),
+    ("https://api.mistral.ai/v1", "mistral"),
+    ("https://api.moonshot.cn/v1", "kimi"),
+    ("https://api.minimax.io/v1", "minimax"),
+    ("https://notmistral.ai/v1", "openai-chat"),
+    ("https://mistral.ai.example/v1", "openai-chat"),
+    ("http://127.0.0.1:8000/v1", "openai-chat"),
+]
+
+
+@pytest.mark.parametrize(("address", "profile"), AT)
+def test_a_server_is_sent_requests_by_its_own_rules_unless_the_program_says_otherwise(address: str, profile: str):
+    assert OpenAIChatModel("m", base_url=address).profile == profile
+    assert OpenAIChatModel("m", client=AsyncOpenAI(base_url=address, api_key="a-key-of-mine")).profile == profile
+    assert OpenAIChatModel("m", base_url=address, profile="openai-chat").profile == "openai-chat"
+
+
+def test_a_profile_that_knows_nothing_of_the_wire_is_not_taken():
+    assert AnthropicModel("m", base_url="https://api.deepseek.com/anthropic").profile == "anthropic"
+    assert AnthropicModel("m", base_url="https://api.minimax.io/anthropic").profile == "minimax"

@@ -1,14 +1,28 @@
-"""The fields of a thought that servers refuse in a message of Chat Completions, as data, and how they refuse one.
+"""What is known of servers that speak another provider's wire, as data, by their address.
 
-Servers name this field differently, and most take it back or ignore it. A thought goes back in the field that
-it came in, so one that was made elsewhere may be refused: it is then left out, now and from then on.
+Whose rules apply there; and the fields of a thought that they refuse in a message. Servers name this field differently,
+and most take it back or ignore it. A thought goes back in the field that it came in, so one that was made elsewhere may
+be refused: it is then left out, now and from then on.
 """
 
 import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-__all__ = ["REFUSED_AT", "find_refused", "refused_at"]
+from suture.profiles import get_profile
 
+__all__ = ["PROFILE_AT", "REFUSED_AT", "find_refused", "profile_at", "refused_at"]
+
+T = TypeVar("T")
+PROFILE_AT = {
+    "deepseek.com": "deepseek",
+    "mistral.ai": "mistral",
+    **dict.fromkeys(("moonshot.ai", "moonshot.cn"), "kimi"),
+    **dict.fromkeys(("minimax.io", "minimaxi.com"), "minimax"),
+}
+"""The profile of a server, by the end of its host's name."""
 _OTHERS = ("reasoning_content", "reasoning_details")
 REFUSED_AT: dict[str, tuple[str, ...]] = {
     # 400: "property 'reasoning_content' is unsupported" (janhq/jan#8136, freellmapi#1070); both (agentjido/req_llm#772)
@@ -27,14 +41,33 @@ _REFUSAL = re.compile(
 )
 
 
+def _find(address: object, table: Mapping[str, T], default: T) -> T:
+    """Return what a table has for the host of an address."""
+    host = ""
+    with suppress(ValueError):
+        host = urlsplit(str(address or "")).hostname or ""
+    return next((found for end, found in table.items() if f".{host}".endswith(f".{end}")), default)
+
+
+def profile_at(address: object, wire: str) -> str:
+    """Return the profile of the server at `address`, if it speaks of `wire`; else that of the wire's own provider.
+
+    >>> profile_at("https://api.deepseek.com", "openai-chat")
+    'deepseek'
+    >>> profile_at("https://api.deepseek.com/anthropic", "anthropic")
+    'anthropic'
+    """
+    known = _find(address, PROFILE_AT, wire)
+    return known if get_profile(known).speaks_of(wire) else wire
+
+
 def refused_at(address: object) -> frozenset[str]:
     """Return the fields that the server at `address` is known to refuse.
 
     >>> sorted(refused_at("https://api.groq.com/openai/v1")), refused_at("http://127.0.0.1:8000/v1")
     (['reasoning_content', 'reasoning_details'], frozenset())
     """
-    host = urlsplit(str(address or "")).hostname or ""
-    return frozenset(next((fields for end, fields in REFUSED_AT.items() if f".{host}".endswith(f".{end}")), ()))
+    return frozenset(_find(address, REFUSED_AT, ()))
 
 
 def find_refused(text: str) -> str:
