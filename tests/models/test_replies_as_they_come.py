@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from suture import ChatModelAgent, tool
-from suture.errors import ModelReplyError, ModelRequestError, StreamCutError
+from suture.errors import ModelReplyError, ModelRequestError, ModelServerError, StreamCutError
 from tests.models.loopback import Answer, Asked, json_answer, loopback
 from tests.models.providers import make_model
 
@@ -171,6 +171,18 @@ STREAMED: dict[str, tuple[list[Any], list[str]]] = {
         [calls(piece(0, 7, "weather", ROME)), calls(piece(1, 8, "weather", OSLO))],
         ["Rome", "Oslo"],
     ),
+    "the same at another index": (
+        [calls(piece(0, "a", "weather", ROME)), calls(piece(1, "a", "weather", ROME))],
+        ["Rome"],
+    ),
+    "side by side": (
+        [
+            calls(piece(None, "a", "weather", ""), piece(None, "b", "weather", "")),
+            calls(piece(None, None, None, ROME[:5]), piece(None, None, None, OSLO[:5])),
+            calls(piece(None, None, None, ROME[5:]), piece(None, None, None, OSLO[5:])),
+        ],
+        ["Rome", "Oslo"],
+    ),
     "no id": ([calls(piece(0, None, "weather", ROME))], ["Rome"]),
     "an object": ([calls(piece(0, "a", "weather", {"city": "Rome"}))], ["Rome"]),
 }
@@ -203,6 +215,49 @@ def test_calls_are_read_in_whole_replies_too(name: str):
     done = completion(content="Done.")
     run(CHAT, completion("tool_calls", tool_calls=asked), done, streaming=False)
     assert sorted(CALLED) == sorted(cities)
+
+
+def test_a_call_in_a_choice_of_its_own_is_read_with_the_text():
+    text = {"message": {"role": "assistant", "content": "I look."}, "finish_reason": "tool_calls"}
+    asked = {"role": "assistant", "tool_calls": [piece(None, "a", "weather", ROME)]}
+    answer = json_answer({"choices": [text, {"message": asked, "finish_reason": "tool_calls"}]})
+    result = run(CHAT, answer, completion(content="Done."), streaming=False)
+    assert CALLED == ["Rome"]
+    assert result.messages[1].content == "I look."
+
+
+@pytest.mark.parametrize("reason", ["stop", "", None])
+def test_a_reply_with_a_call_has_the_reason_of_calls(reason: Any):
+    result = run(CHAT, events(calls(piece(0, "a", "weather", ROME)), chunk(reason)), FINISHED)
+    assert result.messages[1].response_meta.finish_reason == "tool_calls"
+
+
+# Choices
+
+
+def test_a_choice_whose_number_counts_its_tokens_is_one_choice():
+    pieces = [{"choices": [{"index": place, "delta": {"content": text}}]} for place, text in enumerate("abc", 1)]
+    assert run(CHAT, events(*pieces, chunk("stop"))).output == "abc"
+
+
+def test_of_several_choices_the_first_is_read():
+    pieces = [{"choices": [{"index": place, "delta": {"content": text}}]} for place, text in enumerate("abc")]
+    assert run(CHAT, events(*pieces, chunk("stop"))).output == "a"
+
+
+def test_usage_may_stand_in_the_choice():
+    cost = {"prompt_tokens": 19, "completion_tokens": 13, "total_tokens": 32}
+    last = chunk("stop", content="Hi.")
+    last["choices"][0]["usage"] = cost
+    result = run(CHAT, events(last))
+    assert result.messages[-1].response_meta.usage.prompt_tokens == 19
+
+
+def test_a_network_error_told_as_a_reason_is_an_error():
+    last = chunk("stop", content="")
+    last["choices"][0]["native_finish_reason"] = "network_error"
+    with pytest.raises(ModelServerError, match="network_error"):
+        run(CHAT, events(last))
 
 
 # Slips of the model's

@@ -317,10 +317,10 @@ NONSENSE: list[tuple[list[dict[str, Any]], str]] = [
     ([{}], "an event without a type"),
     ([{"type": 7}], "an event without a type"),
     ([{"type": "message_start"}], "message_start, message: expected an object, found nothing"),
-    ([START, START], "message_start, a second beginning"),
+    ([START, TEXT, START], "message_start, a second beginning"),
     (
         [{"type": "message_start", "message": {"content": ["x"]}}],
-        "message_start, message.content: expected a beginning without content",
+        "message_start, message.content[0]: expected an object, found str",
     ),
     ([TEXT], "content_block_start, it came before message_start"),
     ([START, TEXT, TEXT], "content_block_start, a second block 0"),
@@ -390,3 +390,16 @@ def test_a_gateway_that_begins_to_count_again_is_read():
         ("toolu_1", '{"x":1}'),
         ("toolu_2", '{"x":1}'),
     ]
+
+
+def test_a_beginning_may_come_twice_and_hold_blocks_that_are_whole():
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"x": 1}}
+    begins = {"type": "message_start", "message": {"content": [{"type": "text", "text": "I look."}, call]}}
+    stop = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    reader = CODEC.reader()
+    deltas = [delta for event in [START, begins, *stop] for delta in reader.feed(event)]
+    blocks: Any = reader.finish().content_blocks
+    text, asked = blocks
+    assert (text.text, asked.call_id, asked.arguments) == ("I look.", "toolu_1", '{"x":1}')
+    assert "".join(delta.text for delta in deltas) == "I look."
+    assert "".join(delta.arguments for delta in deltas) == '{"x":1}'

@@ -106,14 +106,16 @@ class AnthropicReader(BlockReader):
         return {**self._body, "content": [*map(_join, self.in_order())], "usage": self._usage or None}
 
     def _start(self, event: Mapping[str, Any]) -> list[Delta]:
-        if self._started:
+        if self._started and self.blocks:
             raise InputError("a second beginning")
         message = object_of(event, "message")
-        if message.get("content"):
-            raise InputError("expected a beginning without content", path="message.content")
         self._body = rest_of(message, "content", "usage")
         self._started = True
-        return self._count(message)
+        deltas = self._count(message)
+        for place, block in enumerate(list_of(message, "content", path="message")):  # what has come before, whole
+            deltas += self._open({"index": place, "content_block": block})
+            deltas += self._close({"index": place})
+        return deltas
 
     def _open(self, event: Mapping[str, Any]) -> list[Delta]:
         start = object_of(event, "content_block")

@@ -18,6 +18,22 @@ def id_of(call: Mapping[str, Any]) -> str:
     return str(found) if type(found) is int else text_of(call, "id")
 
 
+def joined_choice(choices: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the first choice; without numbers they are one: Copilot gives text and call as two (nanobot#1555).
+
+    >>> joined_choice([{"message": {"content": "I look."}}, {"message": {"tool_calls": [{"id": "a"}]}}])["message"]
+    {'content': 'I look.', 'tool_calls': [{'id': 'a'}]}
+    """
+    first, *others = choices or [{}]
+    messages = [map_of(choice, "message") for choice in choices]
+    if not others or any(choice.get("index") for choice in choices):
+        return first
+    message: dict[str, Any] = {}
+    for each in messages:
+        message |= {name: value for name, value in each.items() if value and not message.get(name)}
+    return {**first, "message": message}
+
+
 def separate_calls(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the message of a reply, in which each call has a text as its id, and arguments of its own.
 
@@ -32,7 +48,10 @@ def separate_calls(message: Mapping[str, Any]) -> Mapping[str, Any]:
     if not calls or not is_list(calls) or not all(map(is_map, calls)):
         return message
     separate = [one for call in calls for one in _separate(call)]
-    return message if all(map(is_, separate, calls)) else {**message, "tool_calls": separate}
+    if len(separate) > 1:  # one that comes again, under its own id, is the same (LocalAI#9722)
+        separate = [call for place, call in enumerate(separate) if not call.get("id") or call not in separate[:place]]
+    is_same = len(separate) == len(calls) and all(map(is_, separate, calls))
+    return message if is_same else {**message, "tool_calls": separate}
 
 
 def _separate(call: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

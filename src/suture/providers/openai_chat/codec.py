@@ -16,7 +16,7 @@ from suture.codecs.replies import make_meta, read_logprobs
 from suture.codecs.requests import SCHEMA, RequestForm
 from suture.errors import InputError, ModelReplyError, ModelServerError
 from suture.providers.openai_chat import stream
-from suture.providers.openai_chat.calls import separate_calls
+from suture.providers.openai_chat.calls import joined_choice, separate_calls
 from suture.providers.openai_chat.wire import detail_text, write_media
 from suture.wires.fields import argument_json, is_list, is_map, list_of, map_of, text_of
 from suture.wires.values import KIND
@@ -24,8 +24,10 @@ from suture.wires.values import KIND
 WIRE = stream.WIRE
 _REASONS = {"eos": "stop", "eos_token": "stop", "stop_sequence": "stop", "model_length": "length"}
 """Finish reasons for which some servers have their own words."""
-_FAILED = ("error", "insufficient_system_resource")
-"""Finish reasons of a reply that the server could not finish; the second is DeepSeek's."""
+_WITH_CALLS = {**_REASONS, **dict.fromkeys(("stop", "eos", "eos_token", ""), "tool_calls")}
+"""The same for a reply with calls, which some servers end like any other, or without a word."""
+_FAILED = ("error", "insufficient_system_resource", "network_error")
+"""Finish reasons of a reply that the server could not finish: any, DeepSeek's, and z.ai's, also behind OpenRouter."""
 _SLIP = re.compile("malformed_function_call|unexpected_tool_call", re.IGNORECASE)
 """What Gemini's compatible endpoint says of a call that it could not read."""
 _LISTED, _NAMED = "listed", "named"
@@ -187,23 +189,28 @@ _ROLES: Mapping[Any, Callable[[_Reader, Mapping[str, Any]], native.AgenticMessag
 }
 
 
-def _read_meta(body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any]) -> native.ResponseMeta:
+def _read_meta(
+    body: Mapping[str, Any], choice: Mapping[str, Any], message: Mapping[str, Any], *, calls: bool
+) -> native.ResponseMeta:
     word = text_of(choice, "finish_reason")
-    if word in _FAILED:
-        raise ModelServerError("the model broke off with an error", provider=WIRE)
+    failure = next((said for said in (word, choice.get("native_finish_reason")) if said in _FAILED), "")
+    if failure:
+        raise ModelServerError(f"the model broke off with an error ({failure})", provider=WIRE)
     if _SLIP.search(word) is not None:
         raise ModelReplyError(f"the model's reply is of no use: {word}", provider=WIRE, code=word)
     likely = map_of(choice, "logprobs")  # a `ResponseMeta` has no place for those of a refusal
     logprobs = read_logprobs(likely["content"]) if contents.rest_of(likely).keys() == {"content"} else None
     known = ("index", "message", "finish_reason", *(("logprobs",) if logprobs is not None else ()))
-    # Groq reports the token usage of a reply in its own field.
-    usage = map_of(body, "x_groq").get("usage") if body.get("usage") is None else body["usage"]
+    # Groq reports the token usage of a reply in its own field, Moonshot in the choice.
+    places = (body, map_of(body, "x_groq"), choice)
+    usage = next((place["usage"] for place in places if place.get("usage") is not None), None)
     facts = {
         **contents.rest_of(body, "object", "choices"),
         "choice": contents.rest_of(choice, *known),
         "message": dict(message),
     }
-    return make_meta(facts, word, _REASONS, None if usage is None else stream.read_usage(usage), logprobs)
+    counted = None if usage is None else stream.read_usage(usage)
+    return make_meta(facts, word, _WITH_CALLS if calls else _REASONS, counted, logprobs)
 
 
 # Messages, written
@@ -486,7 +493,7 @@ class OpenAIChatCodec(Codec):
 
     def read_reply(self, body: Mapping[str, Any]) -> native.AgenticMessage:
         stream.raise_error(body)
-        choice = next(iter(list_of(body, "choices")), dict[str, Any]())
+        choice = joined_choice(list_of(body, "choices"))
         if not (message := map_of(choice, "message")):
             raise InputError("a reply without a message")
         stream.raise_error(choice)
@@ -502,5 +509,6 @@ class OpenAIChatCodec(Codec):
         if len(texts) == 1 and is_list(notes) and notes:  # the annotations belong to this one text
             text = replace(texts[0], extension={"annotations": list(beside.pop("annotations"))})
             blocks = [text if block is texts[0] else block for block in blocks]
-        meta = _read_meta(body, choice, beside)
+        calls = any(isinstance(block, native.FunctionToolCall) for block in blocks)
+        meta = _read_meta(body, choice, beside, calls=calls)
         return native.AgenticMessage("assistant", blocks, response_meta=meta, extra={WIRE: sent} if sent else {})

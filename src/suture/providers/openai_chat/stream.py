@@ -82,7 +82,8 @@ class ChatReader(replies.StreamReader):
         self._usage: Any = None
         self._reason = ""
         self._thought_field = ""
-        self._is_done = False
+        self._is_done = self._has_first = False
+        """Whether the mark of the end has come, and a choice with the number 0; some servers begin with another."""
 
     def fold(self) -> Mapping[str, Any] | None:
         """Return the body that the chunks make; `None` if none said why it ended and no mark said that it did."""
@@ -114,7 +115,8 @@ class ChatReader(replies.StreamReader):
         self._head.add(event)
         for place, choice in enumerate(list_of(event, "choices")):
             index = choice.get("index")
-            if index == 0 or (index is None and place == 0):
+            if index == 0 or (place == 0 and (index is None or not self._has_first)):
+                self._has_first = self._has_first or index == 0
                 yield from self._add_choice(choice)
         usage = event.get("usage")
         if usage is not None:
@@ -296,6 +298,12 @@ class _Call:
         return made
 
 
+def _is_bare(piece: Mapping[str, Any]) -> bool:
+    """Return whether nothing in a piece says which call it belongs to."""
+    held = piece.get("function")
+    return all(piece.get(name) is None for name in ("index", "id")) and is_map(held) and not held.get("name")
+
+
 class _Calls:
     """Finds out which call each piece belongs to.
 
@@ -314,7 +322,12 @@ class _Calls:
     def add(self, pieces: Sequence[Mapping[str, Any]]) -> list[Delta]:
         """Return the deltas that the pieces in one chunk add."""
         self._chunk += 1
-        return [delta for piece in pieces for delta in self._add(piece)]
+        deltas: list[Delta] = []
+        for place, piece in enumerate(pieces):
+            if len(pieces) > 1 and _is_bare(piece) and len(self.all) >= len(pieces):  # pieces of calls side by side
+                self._last = self.all[place - len(pieces)]
+            deltas += self._add(piece)
+        return deltas
 
     def _add(self, piece: Mapping[str, Any]) -> list[Delta]:
         kind, call_id = text_of(piece, "type"), id_of(piece)
