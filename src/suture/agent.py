@@ -559,7 +559,9 @@ def _check_model(model: Any) -> None:
 def _check_options(options: RunOptions, answers: object) -> None:
     unknown = options.keys() - RunOptions.__annotations__.keys()
     if unknown:
-        raise TypeError(f"an unexpected keyword argument: {min(unknown)!r}")
+        known, name = ", ".join(sorted(RunOptions.__annotations__)), min(unknown)
+        where = f"a run takes {known}, and those of the model in options={{{name!r}: …}}"
+        raise TypeError(f"an unexpected keyword argument: {name!r}; {where}")
     key: Any = options.get("key") or ""
     if not isinstance(key, str) or key != replace_surrogates(key):
         raise ConfigError(f"the key of an input is a text, without half characters, not {key!r}")

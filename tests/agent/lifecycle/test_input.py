@@ -318,6 +318,12 @@ def test_a_thought_in_chats_own_field_tells_that_the_messages_are_chats():
 # --- what is refused ------------------------------------------------------------------------------
 
 
+def test_a_keyword_that_a_run_does_not_have_says_where_the_models_options_go():
+    wrong: Any = {"temperature": 0}
+    with pytest.raises(TypeError, match=r"'temperature'; a run takes .*history.* options=\{'temperature': …\}"):
+        sent("hi", **wrong)
+
+
 def test_a_result_in_the_form_of_another_wire_is_refused_and_never_lost():
     result = {"type": "tool_result", "tool_use_id": "call_1", "content": "06:12"}
     chat = [{"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}, {"role": "user", "content": [result]}]
