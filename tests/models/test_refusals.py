@@ -93,6 +93,8 @@ BY_THE_REPLY = [
     Row("anthropic", 400, "max_tokens: 300000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5", ModelRequestError),
 ]  # fmt: skip
 NOT_TOO_LONG = [
+    Row("vLLM repeats the request", 400, "[{'type': 'missing', 'loc': ('body', 'messages', 0, 'tool_call_id'), 'msg': 'Field required', 'input': {'content': 'What is the context length?'}}]", ModelRequestError),
+    Row("pydantic repeats the request", 400, "1 validation error: content: Input should be a valid string [type=string_type, input_value='a rate limit was reached', input_type=str]", ModelRequestError),
     Row("free-claude-code#1354", 400, "`max_completion_tokens` must be less than or equal to `16384`, the maximum value for `max_completion_tokens` is less than the `context_window` for this model", ModelRequestError),
     Row("sentry-mcp#106", 400, "Invalid 'tools[13].function.description': string too long. Expected a string with maximum length 1024, but got a string with length 1103 instead.", ModelRequestError),
     Row("Roo-Code#248", 400, "The maximum tokens you requested exceed the model limit of 4096. Try again with a maximum tokens value lower than 4096.", ModelRequestError),
@@ -120,6 +122,8 @@ MISLEADING = [
     Row("a gateway", 400, {"error": {"message": "Overloaded", "type": "overloaded_error"}}, ModelServerError, retryable=True),
     Row("a gateway", 400, {"error": {"message": "litellm.RateLimitError: AnthropicException - slow down", "code": "400"}}, RateLimitError, retryable=True),
     Row("picoclaw#207", 500, {"error": {"code": 500, "message": "Error: Jinja Exception: After the optional system message, conversation roles must alternate user and assistant roles", "type": "server_error"}}, ModelRequestError),
+    Row("llama.cpp#19917", 500, {"error": {"code": 500, "message": "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj", "type": "server_error"}}, ModelRequestError),
+    Row("continue#12795", 500, {"error": "model requires more system memory (7.5 GiB) than is available (5.2 GiB)"}, ModelServerError),
     Row("llama.cpp#10920", 500, {"error": {"code": 500, "message": "Unsupported param: tools", "type": "server_error"}}, ModelRequestError),
     Row("vercel/ai#9290", 429, "Insufficient balance or no resource package. Please recharge.", RateLimitError),
     Row("continue#11823", 429, "余额不足或无可用资源包,请充值。", RateLimitError),
@@ -239,6 +243,8 @@ WAITS = {
     "Please try again in 20ms.": 0.02,
     "Requests have exceeded call rate limit. Please retry after 9 seconds.": 9.0,
     "Please retry in 45.578569677s.": 45.578569677,
+    "You are out of requests. Try again in 3 days 4 hours.": 273_600.0,
+    "Please retry after 2 minutes.": 120.0,
     "Please try again later.": None,
     "Please retry in a few minutes": None,
 }  # fmt: skip

@@ -77,6 +77,7 @@ _BUSY = (
 _WRONG = (
     (r"jinja exception|raise_exception\(", "llama.cpp's templates, 500: picoclaw#207, llama.cpp#19851"),
     (r"roles must alternate", "llama.cpp's templates, 500: janhq/jan#6254"),
+    (r"image input is not supported", "llama.cpp, 500: llama.cpp#13566, #19917"),
     (r"unsupported param: |tools param requires", "llama.cpp, 500: llama.cpp#10920, LLMKube#126"),
     (r"litellm\.badrequesterror", "LiteLLM, 500"),
 )
@@ -93,6 +94,7 @@ _LASTING = (
     (r"(?:requests|tokens|count)perday", "Gemini's quotaId, whose retryDelay is of a minute: gemini-cli#8437"),
     (r"free-models-per-day", "OpenRouter"),
     (r"too many tokens per day", "Bedrock: agent-book#29, Ivy-Tendril#1756"),
+    (r"requires more system memory", "Ollama, 500: continuedev/continue#12795, #9160"),
     (r"quota exceeded for metric.{0,200}limit: 0\b", "Gemini without a free tier: continuedev/continue#9570"),
 )
 """Limits that no wait of a run outlasts."""
@@ -128,6 +130,8 @@ _SAID = ("message", "detail", "msg", "error_message", "error_msg", "Message")
 """The fields of what a person shall read."""
 _INSIDE = ("error", "errors", "raw", "metadata", "innererror", "inner_error", "upstream_error", "cause")
 """The fields in which gateways hand on what their upstream said."""
+_ECHO = re.compile(r"""['"]input['"]: ?|input_value=""")
+"""Where vLLM and others begin to repeat the request in a text: vllm#49239."""
 _ECHOES = frozenset(("input", "failed_generation", "flagged_input", "headers", "url"))
 """Fields that repeat the request or a reply, whose words say nothing of the failure."""
 
@@ -213,7 +217,7 @@ def _texts(said: Any) -> Iterator[str]:
         if isinstance(each, str):
             inner = parse_json(each) if each.lstrip().startswith("{") else None
             if inner is None:
-                yield each
+                yield _ECHO.split(each, 1)[0]
             else:
                 waiting.append(inner)
         elif is_list(each):
@@ -274,8 +278,8 @@ def read_failure(
 
 
 _WAIT = (
-    r"(?:try again|retry) (?:in|after) "
-    r"(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<ms>\d+(?:\.\d+)?)ms|(?P<s>\d+(?:\.\d+)?) ?s)?"
+    r"(?:try again|retry) (?:in|after) (?:(?P<d>\d+) ?d(?:ays?)?[ ,]*)?(?:(?P<h>\d+) ?h(?:ours?)?[ ,]*)?"
+    r"(?:(?P<m>\d+) ?m(?:in(?:ute)?s?)?(?![a-z])[ ,]*)?(?:(?P<ms>\d+(?:\.\d+)?) ?ms|(?P<s>\d+(?:\.\d+)?) ?s)?"
 )
 """How OpenAI, Groq, Azure and Gemini word a wait: `try again in 6m0s`, `in 20ms`, `retry after 9 seconds`."""
 
@@ -289,5 +293,5 @@ def read_wait(text: str) -> float | None:
     """
     found = re.search(_WAIT, text, re.IGNORECASE)
     parts = {name: float(said) for name, said in found.groupdict().items() if said} if found is not None else {}
-    units = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+    units = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
     return sum([units[name] * number for name, number in parts.items()]) if parts else None
