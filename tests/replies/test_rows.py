@@ -27,8 +27,8 @@ from tests.replies.trial import read
 STILL_WRONG: dict[str, tuple[str, ...]] = {
     "it is refused": (
         "anthropic/message-start-already-holds-the-call-and-its-stop-reason",
-        "anthropic/message-start-sent-twice",
-        "tgi/index-of-the-choice-counts-the-tokens",
+        "litellm/messages-empty-input-deltas-in-a-text-block",
+        "llm-rosetta/responses-deltas-of-no-item-and-an-empty-output",
     ),
     "the error names a size, and leaves out the server's own words": (
         "anthropic/prompt-too-long-400",
@@ -61,20 +61,7 @@ STILL_WRONG: dict[str, tuple[str, ...]] = {
         "bedrock/unknown-operation-has-no-message-at-all",
         "gemini/malformed-function-call-without-content",
     ),
-    "its calls are not put together": (
-        "copilot/text-and-call-in-two-choices",
-        "localai/one-call-at-two-indexes-under-one-id",
-        "moonshot/two-calls-side-by-side-without-index-or-id-in-their-pieces",
-        "other/arguments-are-the-word-null",
-    ),
-    "a reply with a call ends as the server says, not as its calls do": (
-        "gemini-openai/streamed-call-without-index-with-a-signature",
-        "gemini-openai/signature-alone-in-a-delta-then-stop-after-a-call",
-        "ollama/whole-calls-without-any-index",
-        "tgi/arguments-are-an-object-and-the-function-has-a-description",
-    ),
-    "its counts are not found": ("moonshot/usage-inside-the-last-choice",),
-    "its error is not seen": ("openrouter/empty-stop-whose-native-reason-is-a-network-error",),
+    "its calls are not put together": ("other/arguments-are-the-word-null",),
     "arguments in pieces come only if they are asked for, and the error says so": (
         "vertex/argument-pieces-by-json-path-and-a-call-without-arguments",
         "vertex/two-calls-in-argument-pieces-end-with-the-stop-chunk",
