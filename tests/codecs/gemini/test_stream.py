@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from suture.codecs import get_codec
-from suture.errors import ModelError, ModelRequestError, ModelServerError, StreamCutError
+from suture.errors import ModelError, ModelServerError, StreamCutError
 from suture.messages import (
     AgenticMessage,
     AssistantGenImage,
@@ -182,10 +182,51 @@ def test_an_event_that_makes_no_sense_is_an_error_that_says_what(piece: dict[str
 # Calls
 
 
-def test_a_call_whose_arguments_come_in_pieces_is_refused_with_the_setting_that_asks_for_it():
-    call = {"name": "tides", "partialArgs": [{"jsonPath": "$.port", "stringValue": "Do"}], "willContinue": True}
-    with pytest.raises(ModelRequestError, match="ask without streamFunctionCallArguments"):
-        read([event({"functionCall": call})])
+OPENS = {"functionCall": {"name": "f", "willContinue": True}}
+
+
+def piece(path: str, *, more: bool = True, **value: Any) -> dict[str, Any]:
+    said: dict[str, Any] = {"partialArgs": [{"jsonPath": path, **value}]}
+    return {"functionCall": said | ({"willContinue": True} if more else {})}
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_call_whose_arguments_come_in_pieces_is_put_together(closes: bool):
+    begins = {"functionCall": {"name": "tides", "id": "a", "willContinue": True}, **SIGNED}
+    pieces = [
+        begins,
+        piece("$.port", stringValue="Do", willContinue=True),
+        piece("$.port", stringValue="ver"),
+        piece("$.days[0].from", numberValue=2.0),
+        piece("$.days[0]['low']", boolValue=False),
+        piece("$.days[1]", nullValue="NULL_VALUE", more=closes),
+        *([{"functionCall": {}}] if closes else []),
+        {"functionCall": {"name": "now", "id": "b"}},
+    ]
+    deltas, message = read([*[event(each) for each in pieces], event(reason="STOP")])
+    first, second = message.content_blocks
+    arguments = '{"port":"Dover","days":[{"from":2,"low":false},null]}'
+    assert first == FunctionToolCall("a", "tides", arguments, extra={"gemini": dict(SIGNED)})
+    assert isinstance(second, FunctionToolCall)
+    assert [(delta.call_index, delta.call_id, delta.arguments) for delta in deltas] == [
+        (0, "a", arguments),
+        (1, "b", second.arguments),
+    ]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece("$.a", stringValue="x")],
+        [OPENS, piece("$.a[7]", stringValue="x")],
+        [OPENS, piece("$", stringValue="x")],
+        [OPENS, piece("$.a", stringValue="x"), piece("$.a.b", stringValue="x")],
+        [OPENS, {"functionCall": {"partialArgs": [{"stringValue": "x"}]}}],
+    ],
+)
+def test_a_piece_of_arguments_that_fits_nowhere_makes_no_sense(pieces: list[Any]):
+    with pytest.raises(ModelError, match="makes no sense"):
+        read([event(each) for each in pieces])
 
 
 def test_an_empty_call_is_passed_over():

@@ -4,8 +4,9 @@ Each event of a stream has the shape of a whole response, and holds what is new.
 but parts within one event stay separate. So does a part with a signature, which must go back with that part.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import Any
 from zlib import crc32
 
@@ -31,6 +32,9 @@ _REFUSALS = ("MISSING_THOUGHT_SIGNATURE",)
 """Reasons that lie in the request."""
 _BAD_KEY = "API_KEY_INVALID"
 STANDARD = str.maketrans("-_", "+/")
+_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\[['"]([^'"]*)['"]\]""")
+"""A step of the path of an argument."""
+_VALUES = ("stringValue", "numberValue", "boolValue")
 _NAMES = ("responseId", "modelVersion")
 _LOGPROBS = "logprobsResult"
 _COUNTS = {
@@ -179,6 +183,8 @@ class GeminiReader(StreamReader):
         self._logprobs: dict[str, list[Any]] = {}
         self._usage: dict[str, Any] = {}
         self._is_done = False
+        self._open: dict[str, Any] | None = None
+        """The call whose arguments come in pieces."""
 
     def add(self, event: Mapping[str, Any]) -> Iterator[Delta]:
         if event is DONE:
@@ -198,6 +204,7 @@ class GeminiReader(StreamReader):
     def fold(self) -> Mapping[str, Any] | None:
         if not self._candidate.get("finishReason") and not (self._is_done and self._parts):
             return None
+        self._end_call()
         candidate = {**self._candidate, **({_LOGPROBS: self._logprobs} if self._logprobs else {})}
         parts = [_join(*part) if isinstance(part, list) else part for part in self._parts]
         if self._content or parts:
@@ -239,15 +246,64 @@ class GeminiReader(StreamReader):
 
     def _add_call(self, part: Mapping[str, Any]) -> list[Delta]:
         call = object_of(part, "functionCall")
-        if call.get("willContinue") or call.get("partialArgs"):
-            told = "it sends the arguments of a call in pieces; ask without streamFunctionCallArguments"
-            raise ModelRequestError(told, provider=GEMINI)
-        if not call:
-            return []
+        if call.get("name") or self._open is None:
+            ended = self._end_call()
+            if not (call.get("willContinue") or call.get("partialArgs")):
+                return [*ended, *self._show_call(part)] if call else ended
+            if not call.get("name"):
+                raise InputError("a piece of a call that was never begun", path="functionCall")
+            self._open = {**part, "functionCall": {"args": {}, **rest_of(call, "partialArgs", "willContinue")}}
+        else:
+            ended = []
+        for piece in list_of(call, "partialArgs"):
+            put_argument(self._open["functionCall"]["args"], piece)
+        return ended if call.get("willContinue") else [*ended, *self._end_call()]
+
+    def _end_call(self) -> list[Delta]:
+        """End the call whose arguments come in pieces, if there is one."""
+        part, self._open = self._open, None
+        return [] if part is None else self._show_call(part)
+
+    def _show_call(self, part: Mapping[str, Any]) -> list[Delta]:
+        """Take a call that is whole."""
+        call = part["functionCall"]
         self._parts.append(part)
         place, self._calls = self._calls, self._calls + 1
         said = Delta(call_index=place, name=call.get("name") or "", arguments=argument_json(call.get("args")))
         return [replace(said, call_id=call.get("id") or mint(self._body.get("responseId") or "", place, said))]
+
+
+def put_argument(arguments: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Put a piece of the arguments of a call at its path; a text there goes on.
+
+    >>> made = {"a": [{"b": "New "}]}
+    >>> put_argument(made, {"jsonPath": "$.a[0].b", "stringValue": "York"})
+    >>> put_argument(made, {"jsonPath": "$.a[1]", "numberValue": 2.0})
+    >>> made
+    {'a': [{'b': 'New York'}, 2]}
+    """
+    steps = _STEP.findall(text_of(piece, "jsonPath"))
+    path: list[Any] = [int(place) if place else name or key for name, place, key in steps]
+    [value] = [piece[name] for name in _VALUES if name in piece] or [None]
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
+    holder: Any = arguments
+    for here, step in pairwise(path):
+        holder = _hold(holder, here, [] if isinstance(step, int) else {})
+    last = path[-1] if path else 0
+    before = _hold(holder, last, None)
+    holder[last] = before + value if isinstance(before, str) and isinstance(value, str) else value
+
+
+def _hold(holder: Any, step: Any, empty: Any) -> Any:
+    """Return what stands at a step of a path, `empty` if nothing does yet."""
+    is_place = isinstance(step, int)
+    if holder.__class__ is not (list if is_place else dict) or (is_place and step > len(holder)):
+        raise InputError("a piece of arguments that fits nowhere", path="functionCall.partialArgs")
+    if not is_place:
+        holder.setdefault(step, empty)
+    elif step == len(holder):
+        holder.append(empty)
+    return holder[step]
 
 
 def _join(key: str, *pieces: str) -> dict[str, Any]:
