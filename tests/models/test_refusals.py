@@ -5,8 +5,11 @@ import json
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from suture import ChatModelAgent, ModelRetryConfig
+from suture.codecs.refusals import read_failure
 from suture.errors import (
     ContextLengthError,
     ModelAuthError,
@@ -219,6 +222,54 @@ def test_the_fault_that_a_server_finds_in_a_field_is_told_with_its_place():
     assert error.reason == "body.messages: Field required"
 
 
+NAMES = [
+    "error",
+    "errors",
+    "message",
+    "detail",
+    "msg",
+    "loc",
+    "code",
+    "status",
+    "type",
+    "metadata",
+    "raw",
+    "innererror",
+    "failed_generation",
+    "input",
+]
+LEAVES = st.sampled_from(
+    [
+        "",
+        " ",
+        "{",
+        "[]",
+        "no",
+        "prompt is too long",
+        '{"error": {"message": "no"}}',
+        "Try again in 2s",
+        None,
+        True,
+        429,
+        0.5,
+    ]
+)
+BODIES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(BODIES, st.sampled_from([400, 402, 413, 429, 500, 503]))
+def test_whatever_the_form_of_a_refusal_it_is_an_error_with_its_status(body: Any, status: int):
+    error = status_error("openai-chat", status, body, {})
+    assert (error.status, bool(error.reason)) == (status, True)
+    inside = read_failure("openai-chat", body)
+    assert inside.reason
+    assert error.retryable in (True, False)
+
+
 def test_a_huge_and_deep_body_is_read_in_a_moment_and_cut():
     deep: Any = "prompt is too long"
     for _ in range(500):
@@ -286,20 +337,28 @@ def test_nothing_is_compacted_if_it_is_the_reply_that_does_not_fit(row: Row):
     assert (type(error), requests, error.reason) == (ModelRequestError, 1, row.said)
 
 
-def test_an_upstream_s_refusal_of_length_leads_to_a_compaction():
-    wrapped = {
-        "error": {
-            "message": "Provider returned error",
-            "code": 400,
-            "metadata": {"raw": json.dumps({"error": {"message": "prompt is too long: 5000 tokens > 4000 maximum"}})},
-        }
-    }
-    refuses = Answer([json.dumps(wrapped).encode()], 400, {"content-type": "application/json"})
-    result, requests = asyncio.run(
-        run("openai-chat", refuses, *[streamed("openai-chat", text_reply())] * 3, question="Well?")
-    )
+BOTH = "'max_tokens' is too large: 2000. This model's maximum context length is 6000 tokens and your request has 5000 input tokens"
+RAW_TOO_LONG = json.dumps({"error": {"message": "prompt is too long: 5000 tokens > 4000 maximum"}})
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"message": "Provider returned error", "code": 400, "metadata": {"raw": RAW_TOO_LONG}}, {"message": BOTH}],
+    ids=["an upstream's", "both are large"],
+)
+def test_a_compaction_follows_where_a_shorter_history_helps(told: Any):
+    refuses = Answer([json.dumps({"error": told}).encode()], 400, {"content-type": "application/json"})
+    answers = [refuses, *[streamed("openai-chat", text_reply())] * 3]
+    result, requests = asyncio.run(run("openai-chat", *answers, question="Well?"))
     assert result.output == "The sea is calm."
     assert requests > 1
+
+
+def test_a_code_stands_for_a_reason_and_a_number_for_none():
+    assert status_error("bedrock", 404, {"message": "", "code": "UnknownOperationException"}, {}).reason.startswith(
+        "Unknown"
+    )
+    assert status_error("bedrock", 404, {"message": "", "code": "404"}, {}).reason == "it gives no reason"
 
 
 @pytest.mark.parametrize(

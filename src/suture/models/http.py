@@ -115,7 +115,7 @@ def status_error(
             where = f"{parts.scheme}://{host}"[:_LONGEST] if host else where
         reason = f"it redirects to {where}, and is not followed; give that as base_url if it is right"
     return kind(
-        reason or code or "it gives no reason",
+        reason or ("" if code.isdigit() else code) or "it gives no reason",
         provider=provider,
         status=status,
         code=code,
@@ -149,6 +149,8 @@ def json_fault(payload: Any, provider: str) -> ModelRequestError | None:
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return how many seconds a provider asks to wait.
+
+    `x-ratelimit-reset-…` is not read: it says when a limit is whole again, not when the next request may come.
 
     >>> retry_after({"retry-after-ms": "1500"}), retry_after({"retry-after": "soon"}), retry_after({})
     (1.5, None, None)
