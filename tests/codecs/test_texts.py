@@ -180,3 +180,13 @@ def test_a_thought_between_texts_is_no_line_break_on_another_provider():
     message = AgenticMessage.assistant([AssistantGenText("a"), Reasoning("hm"), AssistantGenText("b")])
     [said] = convert([message], "agentic", "openai-chat").messages
     assert said["content"] == "ab"
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_text_that_stands_in_content_and_in_parts_counts_once(name: str):
+    provider, body, text = REPLIES[name]
+    read = get_codec(provider).decode_reply(body)
+    for wire in ("message", "agentic"):
+        [message] = encode([read], wire).messages
+        told = "".join(get_chat_wire(wire).words(message).texts).replace("hm", "")
+        assert told == f"assistant{text}"

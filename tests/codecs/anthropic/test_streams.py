@@ -403,3 +403,11 @@ def test_a_beginning_may_come_twice_and_hold_blocks_that_are_whole():
     assert (text.text, asked.call_id, asked.arguments) == ("I look.", "toolu_1", '{"x":1}')
     assert "".join(delta.text for delta in deltas) == "I look."
     assert "".join(delta.arguments for delta in deltas) == '{"x":1}'
+
+
+def test_an_empty_piece_of_another_kind_is_nothing():
+    empty = {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": ""}}
+    reader = CODEC.reader()
+    for event in [START, TEXT, empty, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}]:
+        reader.feed(event)
+    assert [type(block).__name__ for block in reader.finish().content_blocks] == ["AssistantGenText"]

@@ -320,6 +320,12 @@ SKIPPED: dict[str, list[dict[str, Any]]] = {
         {"type": "response.output_text.delta", "output_index": 1, "item_id": "c", "delta": "Hi."},
         {"type": DONE, "output_index": 1, "item": {**SAID_ITEM, "id": "d"}},
     ],
+    # llm-rosetta#56: pieces of no item.
+    "pieces alone": [
+        {"type": "response.reasoning_text.delta", "delta": "hm"},
+        {"type": "response.output_text.delta", "delta": "Hi"},
+        {"type": "response.output_text.delta", "delta": "."},
+    ],
     "the end alone": [],
 }
 

@@ -137,6 +137,8 @@ class AnthropicReader(BlockReader):
             return []
         types, source, field = _DELTAS[kind]
         if block.kind not in types and block.kind in _KINDS:
+            if delta.get(source) == "":
+                return []
             raise InputError(f"a {kind} for a block of type {block.kind}", path="delta.type")
         if not field:  # a compaction comes whole
             block.head |= rest_of(delta, "type")

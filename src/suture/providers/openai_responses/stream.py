@@ -157,7 +157,8 @@ class ResponsesReader(StreamReader):
         if not isinstance(piece, str):
             raise InputError("a piece that is no text")
         if held is None:
-            held = self._begin(event, channel.item, {"type": channel.item, "id": item_id})
+            head = {"role": "assistant"} if channel.item == "message" else {}
+            held = self._begin(event, channel.item, {"type": channel.item, "id": item_id, **head})
         if not held.is_open:
             return []  # its end has told the whole
         key = channel, _place_in(event, channel.counter) if channel.counter in event else 0
