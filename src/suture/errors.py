@@ -388,7 +388,7 @@ def read_length(text: str) -> Length | None:
 @cache
 def _compile() -> list[re.Pattern[str]]:
     """Return the patterns, which only who reads an error pays for."""
-    named = [re.sub(r"\{(\w+)\}", r"(?P<\1>\\d[\\d,]*)", pattern) for pattern in _LENGTHS]
+    named = [re.sub(r"\{(\w+)\}", r"(?P<\1>\\d[\\d,]{0,15})", pattern) for pattern in _LENGTHS]
     return [re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in named]
 
 

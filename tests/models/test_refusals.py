@@ -276,6 +276,8 @@ def test_a_huge_and_deep_body_is_read_in_a_moment_and_cut():
         deep = {"error": deep, "message": "no " * 100}
     error = status_error("openai-chat", 400, deep, {})
     assert len(error.reason) <= 500
+    wide = {name: [{"message": f"{name} {n}"} for n in range(100)] for name in NAMES}
+    assert len(status_error("openai-chat", 400, wide, {}).reason) <= 500
 
 
 @pytest.mark.parametrize(
@@ -285,6 +287,10 @@ def test_a_huge_and_deep_body_is_read_in_a_moment_and_cut():
 def test_a_provider_that_says_whether_to_try_again_is_believed(wire: str, status: int, said: str, retryable: bool):
     error = asyncio.run(refused(wire, refusal(wire, status, "Hm.", x_should_retry=said)))
     assert error.retryable is retryable
+
+
+def test_a_number_that_is_no_count_of_tokens_is_none():
+    assert ContextLengthError(f"prompt is too long: {'9' * 5000} tokens > 1").limit is None
 
 
 WAITS = {

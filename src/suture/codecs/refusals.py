@@ -8,6 +8,7 @@ below overrule the status where a public report shows that it is wrong.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from suture import errors
@@ -125,7 +126,7 @@ def _compile(tables: tuple[_Table, ...]) -> re.Pattern[str]:
     return re.compile("|".join([pattern for table in tables for pattern, _ in table]), re.IGNORECASE | re.DOTALL)
 
 
-_LONGEST, _LONGEST_TEXT, _MOST_TEXTS = 500, 4000, 200
+_LONGEST, _LONGEST_TEXT, _MOST_TEXTS, _MOST_REASONS = 500, 4000, 200, 12
 _SAID = ("message", "detail", "msg", "error_message", "error_msg", "Message")
 """The fields of what a person shall read."""
 _INSIDE = ("error", "errors", "raw", "metadata", "innererror", "inner_error", "upstream_error", "cause")
@@ -162,7 +163,7 @@ def read_refusal(body: Any) -> Refusal:
     if is_list(body) and body:
         body = body[0]
     reasons: list[str] = []
-    for said in _reasons(body, 0):
+    for said in islice(_reasons(body, 0), _MOST_REASONS):
         if not any(said in known for known in reasons):
             reasons = [known for known in reasons if known not in said] + [said]
     inner = body.get("error") if is_map(body) else None
