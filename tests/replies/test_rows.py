@@ -25,11 +25,7 @@ from tests.replies.row import (
 from tests.replies.trial import read
 
 STILL_WRONG: dict[str, tuple[str, ...]] = {
-    "it is refused": (
-        "anthropic/message-start-already-holds-the-call-and-its-stop-reason",
-        "litellm/messages-empty-input-deltas-in-a-text-block",
-        "llm-rosetta/responses-deltas-of-no-item-and-an-empty-output",
-    ),
+    "it is refused": ("anthropic/message-start-already-holds-the-call-and-its-stop-reason",),
     "the error names a size, and leaves out the server's own words": (
         "anthropic/prompt-too-long-400",
         "anthropic/input-and-max-tokens-over-the-context-400",
@@ -62,11 +58,6 @@ STILL_WRONG: dict[str, tuple[str, ...]] = {
         "gemini/malformed-function-call-without-content",
     ),
     "its calls are not put together": ("other/arguments-are-the-word-null",),
-    "arguments in pieces come only if they are asked for, and the error says so": (
-        "vertex/argument-pieces-by-json-path-and-a-call-without-arguments",
-        "vertex/two-calls-in-argument-pieces-end-with-the-stop-chunk",
-        "vertex/list-arguments-in-pieces-without-the-closing-empty-call",
-    ),
 }
 """Rows that are not read as they should be, by the reason."""
 
