@@ -1,16 +1,13 @@
-"""The code that all provider models share: from native messages to a payload, from events to deltas and a message.
+"""The code that all provider models share: from a request to a body, from events to deltas and a message.
 
-A history only grows, so its encoded messages are kept with its log: a turn encodes the new messages, fits them (on the
-provider's own wire, knowing the earlier ones) and joins the bytes. What is only true at the end of a conversation, such
-as a cache mark, is added for one request and never kept.
+The messages come from the conversation of their history. What is only true at the end of it, such as a cache mark, is
+added for one request and never kept.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import reduce
-from itertools import compress, count, takewhile
-from operator import is_not
 from os import environ
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
@@ -18,14 +15,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from suture._aio import LOG, settle
-from suture.codecs import Codec, Loss, Losses, Lost, Request, encode, get_codec, to_agentic
+from suture.codecs import Codec, Loss, Losses, Lost, Request, encode, get_codec
 from suture.codecs.contents import overlay
 from suture.codecs.refusals import read_refusal
 from suture.codecs.requests import close_schema, make_strict, put_at
 from suture.errors import (
     ConfigError,
-    HistoryError,
-    InputError,
     ModelConnectionError,
     ModelError,
     ModelRequestError,
@@ -36,8 +31,9 @@ from suture.errors import (
 from suture.events import Custom
 from suture.kernel import ModelRequest, closing, current_run
 from suture.language import Language, resolve_language
-from suture.messages import AgenticMessage, Delta, FrozenMap, FunctionToolCall, History, Message, NativeM
+from suture.messages import AgenticMessage, Delta, FrozenMap, History, NativeM
 from suture.models.clients import check_client, client_of_loop
+from suture.models.conversation import Conversation, follow
 from suture.models.http import brief, json_fault, own_clients, scrubbed, secrets_in
 from suture.models.limits import Limits, find_timeout, innermost, limit_time, ran_out, read_limits
 from suture.models.options import Envelope, explain_settings, find_misspelt, merge_options, split_options
@@ -46,10 +42,8 @@ from suture.models.servers import find_refused, profile_at, refused_at
 from suture.models.streaming import is_refused
 from suture.models.windows import context_window
 from suture.profiles import Profile, get_profile
-from suture.repair import Cause, Repairer
 from suture.tools import RunContext
-from suture.wires import get_wire, sendable
-from suture.wires.fields import is_object_text
+from suture.wires import sendable
 
 NO_KEY = "none-needed"
 """The key for a user's own server, which must never get the provider's key from the environment."""
@@ -116,100 +110,6 @@ class Body(NamedTuple):
         """The body as JSON, joined from messages that are bytes already."""
         head = to_json(self.settings)[:-1] + (b"," if self.settings else b"")
         return b"".join((head, to_json(self.field), b":[", b",".join(self.forms), b"]}"))
-
-
-class Conversation:
-    """The encoded and fitted messages of one history for one provider."""
-
-    def __init__(self, codec: Codec, profile: Profile, language: Language, form: Callable[[Any], Any]) -> None:
-        self._codec, self._form = codec, form
-        self._repairer: Repairer[Any] = Repairer(wire=codec.name, profile=profile, language=language)
-        self._origins: list[int] = []
-        """The native message that each encoded one came from."""
-        self.length = 0
-        """How many native messages were encoded."""
-        self.outside: list[AgenticMessage] = []
-        """The leading system messages, which the provider keeps outside the list."""
-        self.losses: list[Loss] = []
-        """What the messages could not express."""
-        self._sent: list[Any] = []
-        self._forms: list[Any] = []
-
-    def extend(self, messages: Sequence[Any]) -> None:
-        """Encode and fit `messages`, which follow those encoded before."""
-        made: list[Any] = []
-        causes: dict[tuple[int, int], Cause] = {}
-        leading = 0
-        if self.length == 0:
-            system = takewhile(lambda message: getattr(message, "role", "") == "system", messages)
-            native = [_as_agentic(message, place) for place, message in enumerate(system)]
-            leading = self._codec.leading_system(native)
-            self.outside = native[:leading]
-        for place, message in enumerate(messages[leading:], self.length + leading):
-            losses, said = Losses(), _as_agentic(message, place)
-            losses.index = place
-            items = self._codec.write_message(said, losses)
-            lost = losses.found()
-            if lost and Lost.ARGUMENTS in [loss.name for loss in lost]:
-                causes |= self._find_malformed(said, items)
-            self.losses += lost
-            made += items
-            self._origins += [place] * len(items)
-        self._repairer.extend(made, causes=causes)
-        self.length += len(messages)
-
-    def _find_malformed(self, message: AgenticMessage, items: Sequence[Any]) -> dict[tuple[int, int], Cause]:
-        """Return the calls of `message` whose arguments were malformed, which the encoded `items` no longer show."""
-        calls = [block for block in message.content_blocks if isinstance(block, FunctionToolCall)]
-        wire, start = get_wire(self._codec.name), len(self._origins)
-        places = [(at, number) for at, item in enumerate(items, start) for number in range(len(wire.view(item).calls))]
-        return {
-            place: Cause.MALFORMED
-            for place, call in zip(places, calls, strict=False)
-            if call.arguments.strip() and not is_object_text(call.arguments)
-        }
-
-    def fitted(self) -> list[Any]:
-        """Return the repaired messages; raise `HistoryError` if something in them cannot be repaired."""
-        unresolved = self._repairer.unresolved
-        if unresolved:
-            native = [msgspec.structs.replace(found, index=self._origins[found.index]) for found in unresolved]
-            first = native[0]
-            raise HistoryError(
-                f"{self._repairer.report.profile} would refuse this history, and {len(native)} of its faults cannot be "
-                f"repaired; the first: message {first.index}, {first.problem} ({first.says or 'no rule'})",
-                unresolved=tuple(native),
-            )
-        return list(self._repairer.messages)
-
-    def forms(self, messages: list[Any]) -> list[Any]:
-        """Return each of `messages` in the form that the SDK takes; those sent before are not formed again."""
-        known = min(len(self._sent), len(messages))
-        same = next(compress(count(), map(is_not, self._sent, messages)), known)
-        self._forms[same:] = [self._form(message) for message in messages[same:]]
-        self._sent = messages
-        return list(self._forms)
-
-
-def follow(history: History[Any], key: Any, make: Callable[[], Conversation]) -> Conversation:
-    """Return the conversation of `history`, brought up to date; it is kept with the history's log."""
-    memo = history.log.memo
-    conversation: Conversation | None = memo.get(key)
-    if conversation is None or conversation.length > history.length:
-        conversation = make()
-    memo.pop(key, None)  # a failure half way must leave nothing behind
-    if conversation.length < history.length:
-        conversation.extend(history[conversation.length :])
-    memo[key] = conversation
-    return conversation
-
-
-def _as_agentic(message: Any, place: int) -> AgenticMessage:
-    if isinstance(message, AgenticMessage):
-        return message
-    if isinstance(message, Message):
-        return to_agentic(message)
-    raise InputError(f"expected a Message or an AgenticMessage, found {type(message).__name__}", index=place)
 
 
 class ProviderModel(ABC, Generic[NativeM]):
