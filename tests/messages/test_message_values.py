@@ -282,3 +282,8 @@ def test_a_tools_result_takes_texts_for_parts_with_that_text(given: Any, parts: 
 def test_a_tools_result_takes_nothing_else(given: Any):
     with pytest.raises(InputError, match="parts"):
         ToolResult(given)
+
+
+def test_the_speakers_name_goes_with_what_is_said():
+    assert Message.user("hello", name="Ann") == Message("user", "hello", name="Ann")
+    assert Message.user([ImagePart(url="u")], name="Ann").name == "Ann"

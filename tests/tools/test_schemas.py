@@ -305,3 +305,21 @@ def test_a_name_that_a_provider_would_refuse_is_refused(name):
 def test_a_function_without_a_name_must_be_given_one():
     with pytest.raises(ConfigError, match="a tool cannot be called '<lambda>'"):
         tool(lambda: "")
+
+
+def test_a_text_in_front_is_the_name():
+    @tool("look_up", description="Look.")
+    def search(query: str) -> str:
+        return query
+
+    assert (search.info.name, search.info.description, search("x")) == ("look_up", "Look.", "x")
+
+
+def test_a_pydantic_model_as_a_schema_is_told_how_to_give_its_own():
+    import pydantic
+
+    class Weather(pydantic.BaseModel):
+        city: str
+
+    with pytest.raises(ConfigError, match=r"of a pydantic model it is Model\.model_json_schema\(\)"):
+        tool(schema=Weather)(lambda city: city)  # pyright: ignore[reportArgumentType, reportUnknownLambdaType, reportUnknownVariableType]

@@ -196,7 +196,7 @@ def apply_record(run: Execution, record: Record, messages: list[Any]) -> None:  
             state.tool_calls += len(state.started)
             run.forget_turn()
         case Spent(usage):
-            state.usage = run_state.add_usage(state.usage, _read(run, "usage", TokenUsage, usage))
+            state.usage = state.usage + _read(run, "usage", TokenUsage, usage)
         case Moved(version):
             if version > VERSION:
                 raise ValueError("a newer release went on with the run")
@@ -331,7 +331,7 @@ class Journal:
         """Count tokens that the run used, and note them. Tools in threads may call this, too."""
         state = self.run.state
         with self._guard:
-            state.usage = self._known["usage"] = run_state.add_usage(state.usage, usage)
+            state.usage = self._known["usage"] = state.usage + usage
             self._noted.append(Spent(list(astuple(usage))))
 
     def note_history(self, history: History[Any]) -> None:

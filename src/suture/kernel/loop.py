@@ -26,7 +26,7 @@ from suture.errors import (
 from suture.kernel.answers import TAGS, explain_ending, read_output
 from suture.kernel.middleware import ChatModelAgentState, Hook, state_alone
 from suture.kernel.model_call import Turn, make_model_context
-from suture.kernel.run_state import InterruptSignal, SafePoint, add_usage
+from suture.kernel.run_state import InterruptSignal, SafePoint
 from suture.kernel.state import Execution, get_frame, is_cancelled
 from suture.kernel.tool_call import answer_batch, explain, refuse_calls, run_batch
 from suture.messages import History, ToolInfo
@@ -151,7 +151,7 @@ class LocalPort:
         run.ids[id(message)] = (message, asked.message_id)
         run.history = run.history.continue_with((message,))
         if asked.usage is not None:
-            state.usage = add_usage(state.usage, asked.usage)
+            state.usage = state.usage + asked.usage
         state.turn, state.phase, state.is_last = turn, "after", is_last
         state.message_id, state.last_usage = asked.message_id, asked.usage
         if run.journal is not None:

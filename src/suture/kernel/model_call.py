@@ -25,7 +25,7 @@ from suture.kernel.config import notify as notify_callbacks
 from suture.kernel.middleware import ChatModelAgentState, ModelContext
 from suture.kernel.requests import Collector, Model, ModelRequest, ModelWrapper, Sink, name_of
 from suture.kernel.retries import can_help, wait_after
-from suture.kernel.run_state import add_usage, subtract_usage
+from suture.kernel.run_state import subtract_usage
 from suture.kernel.state import LIMIT, Execution, describe_error, get_frame, is_cancelled
 from suture.messages import Delta, History, TokenUsage, ToolInfo
 from suture.repair import Follower, is_in_order
@@ -439,8 +439,8 @@ class Turn(msgspec.Struct, eq=False):
         """Count replies that wrappers did not pass on, because they asked twice, changed a reply or refused it."""
         total, run = TokenUsage(), self.run
         for reply in run.replies:
-            total = add_usage(total, run.wire.usage(reply) or TokenUsage())
-        rest = subtract_usage(total, add_usage(TokenUsage(), counted or TokenUsage()))
+            total = total + (run.wire.usage(reply) or TokenUsage())
+        rest = subtract_usage(total, TokenUsage() + (counted or TokenUsage()))
         if rest != TokenUsage():
             run.spend(rest)
 

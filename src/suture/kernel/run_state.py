@@ -152,13 +152,6 @@ def take_values(state: RunState) -> None:
                 state.values[key] = value
 
 
-def add_usage(old: TokenUsage, new: TokenUsage) -> TokenUsage:
-    """Return the sum of two usages."""
-    total = new.total_tokens or new.prompt_tokens + new.completion_tokens
-    sums = {name: getattr(old, name) + getattr(new, name) for name in TokenUsage.__struct_fields__}
-    return TokenUsage(**{**sums, "total_tokens": old.total_tokens + total})
-
-
 def subtract_usage(new: TokenUsage, old: TokenUsage) -> TokenUsage:
     """Return the difference of two usages."""
     return TokenUsage(

@@ -22,7 +22,7 @@ from suture.kernel.answers import OutputRule
 from suture.kernel.config import Budget, Callbacks, Instruction, ModelFailoverConfig, ModelRetryConfig
 from suture.kernel.middleware import Stack
 from suture.kernel.requests import Model
-from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, add_usage, ask, copy_state
+from suture.kernel.run_state import DELETED, Kept, RunState, SafePoint, Snapshot, ask, copy_state
 from suture.kernel.values import encode_value
 from suture.language import Language
 from suture.messages import FrozenMap, History, TokenUsage, ToolInfo
@@ -278,7 +278,7 @@ class Execution:
             self.journal.spend(usage)
             return
         with _SPENDING:
-            self.state.usage = add_usage(self.state.usage, usage)
+            self.state.usage = self.state.usage + usage
 
     def put(self, field: str, entries: Mapping[Any, Any]) -> None:
         """Set entries of a stored mapping."""

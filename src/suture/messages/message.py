@@ -93,15 +93,15 @@ class Message(_KeywordFields, tag="message"):
         return cls("system", text)
 
     @classmethod
-    def user(cls, content: str | Sequence[Part]) -> Self:
-        """Return a user message with a text, or with parts.
+    def user(cls, content: str | Sequence[Part], *, name: str = "") -> Self:
+        """Return a user message with a text, or with parts, and the speaker's name, if that matters.
 
         >>> Message.user("hello")
         Message(role='user', content='hello')
         """
         if isinstance(content, str):
-            return cls("user", content)
-        return cls("user", user_input_multi_content=content)
+            return cls("user", content, name=name)
+        return cls("user", user_input_multi_content=content, name=name)
 
     @classmethod
     def assistant(cls, text: str = "", tool_calls: Sequence[ToolCall] = ()) -> Self:

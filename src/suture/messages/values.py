@@ -178,7 +178,7 @@ def _fits(value: Any, kinds: tuple[type, ...]) -> bool:
 
 
 class TokenUsage(Value, kw_only=True):
-    """The number of tokens that a reply cost.
+    """The number of tokens that a reply cost. Usages can be added.
 
     `prompt_tokens` counts all input; `cached_tokens` of it were read from the prompt cache, `cache_write_tokens` were
     written to it. `completion_tokens` counts all output; `reasoning_tokens` of it are thoughts.
@@ -193,6 +193,16 @@ class TokenUsage(Value, kw_only=True):
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+
+    def __add__(self, other: "TokenUsage") -> "TokenUsage":
+        """Return the sum; where a provider gives no total, it is that of input and output."""
+        if not isinstance(other, TokenUsage):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return NotImplemented
+        sums = {name: getattr(self, name) + getattr(other, name) for name in TokenUsage.__struct_fields__}
+        return TokenUsage(**{**sums, "total_tokens": self._all_tokens() + other._all_tokens()})
+
+    def _all_tokens(self) -> int:
+        return self.total_tokens or self.prompt_tokens + self.completion_tokens
 
 
 class TopLogProb(Value):

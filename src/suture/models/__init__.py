@@ -72,10 +72,12 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def get_model(name: str) -> Model[Message]:
+def get_model(name: str, **settings: Any) -> Model[Message]:
     """Return the model called `name`: `provider:model`, `local`, or `module:attribute` for one of your own.
 
-    >>> get_model("anthropic:claude-sonnet-4-5")
+    The settings are those of the model's class.
+
+    >>> get_model("anthropic:claude-sonnet-4-5", timeout=30)
     AnthropicModel('claude-sonnet-4-5')
     >>> get_model("ollama:qwen3").base_url
     'http://127.0.0.1:11434/v1'
@@ -83,18 +85,25 @@ def get_model(name: str) -> Model[Message]:
     provider, _, model = name.partition(":")
     if provider == "local" or (provider in _CLASSES and model):
         kind = __getattr__(_CLASSES[provider].partition(".")[2])
-        return kind(model) if model else kind()
+        return kind(model, **settings) if model else kind(**settings)
     if provider in _SERVERS and model:
-        address, variable = _SERVERS[provider]
-        key = environ.get(variable) if variable else None
-        if variable and not key:
-            raise ConfigError(f"{name} has no key: set {variable}")
-        made = __getattr__("OpenAIChatModel")(model, base_url=address, api_key=key)
-        made.key_variable = variable
-        return made
+        return _make_server_model(name, model, *_SERVERS[provider], settings)
+    if settings:
+        raise ConfigError(f"{name!r} is no provider's model, and takes no settings here: {', '.join(settings)}")
     if not model or not provider or provider in PROVIDERS:
         raise ConfigError(f"a model is named as provider:model, such as openai:gpt-5-mini; got {name!r}")
     return _import_model(provider, model)
+
+
+def _make_server_model(name: str, model: str, address: str, variable: str, settings: dict[str, Any]) -> Model[Message]:
+    """Return a model on a known server, whose key is in a variable of the environment unless it is given."""
+    if "client" not in settings:
+        settings = {"base_url": address, "api_key": environ.get(variable) if variable else None, **settings}
+        if variable and not settings["api_key"]:
+            raise ConfigError(f"{name} has no key: set {variable}")
+    made = __getattr__("OpenAIChatModel")(model, **settings)
+    made.key_variable = variable
+    return made
 
 
 def _import_model(module: str, attribute: str) -> Model[Message]:

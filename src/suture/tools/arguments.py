@@ -269,7 +269,8 @@ def check_schema(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of a schema, which must be that of an object."""
     where = f"tool {tool!r}: its schema"
     if not isinstance(schema, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - the caller's code
-        raise ConfigError(f"{where} must be a mapping, a JSON Schema; got {type(schema).__name__}")
+        way = "; of a pydantic model it is Model.model_json_schema()" if hasattr(schema, "model_json_schema") else ""
+        raise ConfigError(f"{where} must be a mapping, a JSON Schema; got {type(schema).__name__}{way}")
     copy = deepcopy(dict(schema))
     try:
         check_plain(copy)

@@ -145,7 +145,7 @@ class _Choices(typing.TypedDict, total=False):
 @overload
 def tool(function: Callable[P, R], /, **choices: Unpack[_Choices]) -> Tool[P, R]: ...
 @overload
-def tool(function: None = None, /, **choices: Unpack[_Choices]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(function: str | None = None, /, **choices: Unpack[_Choices]) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 @overload
 def tool(function: ToolObject, /, **choices: Unpack[_Choices]) -> Tool[..., Any]: ...
 def tool(function: Any = None, /, **choices: Unpack[_Choices]) -> Any:
@@ -159,6 +159,7 @@ def tool(function: Any = None, /, **choices: Unpack[_Choices]) -> Any:
     Args:
         function: A function, a method, a callable object, or an object with `info` and one of the methods
             `invoke(arguments)`, `stream(arguments)`, `enhanced_invoke(argument)` and `enhanced_stream(argument)`.
+            In a decorator, a text in its place is the name: `@tool("search")`.
         name: Its name for the model, instead of the function's.
         description: What it does, for the model, instead of the docstring.
         schema: A JSON Schema of its arguments, shown unchanged, instead of one from the signature.
@@ -187,6 +188,8 @@ def tool(function: Any = None, /, **choices: Unpack[_Choices]) -> Any:
     >>> search("pairing", limit=2)
     ['pairing', 'pairing']
     """
+    if isinstance(function, str):
+        return tool(**{"name": function, **choices})
     return partial(_make, **choices) if function is None else _make(function, **choices)
 
 
