@@ -114,11 +114,11 @@ def test_a_provider_without_a_name_of_its_own_says_which_model_asks_it(provider:
 
 def test_the_settings_of_a_model_go_with_its_name(monkeypatch: pytest.MonkeyPatch):
     model: Any = get_model("openai:gpt-4.1", options={"temperature": 0}, timeout=30)
-    assert (model.options, model.timeout) == ({"temperature": 0}, 30)
+    assert (model.options, model.limits.silence) == ({"temperature": 0}, 30)
     monkeypatch.delenv("GROQ_API_KEY", raising=False)
     other: Any = get_model("groq:llama", api_key="of-my-own", timeout=30)
-    assert (other.api_key, other.timeout, other.base_url) == ("of-my-own", 30, "https://api.groq.com/openai/v1")
-    with pytest.raises(ConfigError, match="OpenAIChatModel takes no timout"):
+    assert (other.api_key, other.limits.silence, other.base_url) == ("of-my-own", 30, "https://api.groq.com/openai/v1")
+    with pytest.raises(ConfigError, match="here it is called: timout"):
         get_model("openai:gpt-4.1", timout=30)
     with pytest.raises(
         ConfigError, match="'collections:deque' is no provider's model, and takes no settings here: timeout"

@@ -301,7 +301,7 @@ def test_a_choice_that_there_is_none_of_is_refused():
         tool(plain, tiemout=3)  # pyright: ignore[reportCallIssue]
 
 
-@pytest.mark.parametrize("given", [3, "search", plain.__class__, None.__class__, {}])
+@pytest.mark.parametrize("given", [3, b"search", plain.__class__, None.__class__, {}])
 def test_what_cannot_be_called_makes_no_tool(given):
     with pytest.raises(ConfigError, match="a tool is made from a function"):
         tool(given)

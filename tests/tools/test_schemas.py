@@ -321,5 +321,9 @@ def test_a_pydantic_model_as_a_schema_is_told_how_to_give_its_own():
     class Weather(pydantic.BaseModel):
         city: str
 
+    def look(city: str) -> str:
+        """Look."""
+        return city
+
     with pytest.raises(ConfigError, match=r"of a pydantic model it is Model\.model_json_schema\(\)"):
-        tool(schema=Weather)(lambda city: city)  # pyright: ignore[reportArgumentType, reportUnknownLambdaType, reportUnknownVariableType]
+        tool(look, schema=Weather)  # pyright: ignore[reportArgumentType, reportCallIssue]
