@@ -265,6 +265,7 @@ class ContextOverflowError(RunError):
     """The part of the request that cannot be left out is over the limit. `what` is the largest piece of it.
 
     It is `"instruction"`, `"tool descriptions"`, or `"message"`; for a message, `index` is its place in the history.
+    `refusal` is what the provider said, if it was the one to find the request too long.
 
     >>> str(ContextOverflowError("message", 9_000, 8_000, index=3))
     'message 3 takes up 9000 tokens and cannot be cut; the limit for all that is sent is 8000'
@@ -272,12 +273,13 @@ class ContextOverflowError(RunError):
 
     retryable = False
 
-    def __init__(self, what: str, tokens: int, limit: int, *, index: int | None = None) -> None:
-        self.what, self.tokens, self.limit, self.index = what, tokens, limit, index
+    def __init__(self, what: str, tokens: int, limit: int, *, index: int | None = None, refusal: str = "") -> None:
+        self.what, self.tokens, self.limit, self.index, self.refusal = what, tokens, limit, index, refusal
         named = what if index is None else f"{what} {index}"
         verb = "take" if what.endswith("s") else "takes"
+        told = f"; the provider said: {refusal}" if refusal else ""
         super().__init__(
-            f"{named} {verb} up {tokens} tokens and cannot be cut; the limit for all that is sent is {limit}"
+            f"{named} {verb} up {tokens} tokens and cannot be cut; the limit for all that is sent is {limit}{told}"
         )
 
 

@@ -376,9 +376,10 @@ class Turn(msgspec.Struct, eq=False):
         state: ChatModelAgentState[Any] = ChatModelAgentState(messages=self.messages, tool_infos=self.tool_infos)
         try:
             shorter = await run.spec.shorten(state, make_model_context(run, run.state.turn + 1, self.tool_infos), error)
-        except ContextOverflowError:
+        except ContextOverflowError as overflow:
             if error.limit is not None and (error.tokens or 0) > error.limit:
-                raise
+                facts = overflow.what, overflow.tokens, overflow.limit
+                raise ContextOverflowError(*facts, index=overflow.index, refusal=error.reason) from error
             return False  # the provider did not count both, so sizes would be guesses; its own error says more
         if shorter is None:
             return False

@@ -384,6 +384,15 @@ def test_a_model_that_never_takes_it_ends_the_run_with_what_it_said():
     assert len(model.requests) <= 4
 
 
+def test_what_cannot_be_made_short_enough_is_told_with_the_words_of_the_provider():
+    words = "prompt is too long: 200480 tokens > 200000 maximum"
+    model: ScriptedModel[Message] = ScriptedModel(lambda _: ContextLengthError(words))
+    with pytest.raises(ContextOverflowError, match=f"; the provider said: {words}") as caught:
+        agent_of(None, model).run_sync("go")
+    assert caught.value.refusal == words
+    assert isinstance(caught.value.__cause__, ContextLengthError)
+
+
 # A process that dies
 
 
