@@ -10,6 +10,9 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
+import anthropic
+import httpx2
+import openai
 import pytest
 
 import suture
@@ -20,7 +23,8 @@ from suture.kernel import ModelFailoverConfig, retries
 from suture.models import ModelRequest
 from suture.testing import ScriptedModel
 from tests.models.loopback import Answer, Loopback, loopback
-from tests.models.providers import WIRES, call_reply, frame, make_model, refusal, streamed, text_reply, whole
+from tests.models.providers import KINDS as KINDS_OF_MODELS
+from tests.models.providers import WIRES, address, call_reply, frame, make_model, refusal, streamed, text_reply, whole
 
 pytestmark = pytest.mark.usefixtures("surroundings", "at_once")
 CLOSED = Answer(head=b"")
@@ -288,6 +292,37 @@ def test_an_error_of_the_programs_own_is_not_tried_again(error: Exception):
     with pytest.raises(type(error)):
         ChatModelAgent(model=model).run_sync("hi")
     assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "anthropic"])
+def test_nor_is_one_that_comes_up_through_the_sdk(wire: str):
+    asked: list[Any] = []
+
+    async def hook(request: Any) -> None:
+        asked.append(request)
+        raise TypeError("the program's own hook")
+
+    async def fails() -> tuple[Exception, int]:
+        async with loopback([streamed(wire, text_reply())]) as server:
+            http = httpx2.AsyncClient(event_hooks={"request": [hook]})
+            client = SDKS[wire](base_url=address(wire, server.url), api_key="none", max_retries=0, http_client=http)
+            with pytest.raises(ModelError, match="the program's own hook") as caught:
+                await ChatModelAgent(model=KINDS_OF_MODELS[wire]("m", client=client)).run("hi")
+            await http.aclose()
+            return caught.value, len(server.requests)
+
+    error, requests = asyncio.run(fails())
+    assert (len(asked), requests, getattr(error, "attempts", 0)) == (1, 0, 1)
+
+
+SDKS: dict[str, Any] = {"openai-chat": openai.AsyncOpenAI, "anthropic": anthropic.AsyncAnthropic}
+
+
+@pytest.mark.parametrize("wire", ["openai-chat", "gemini"])
+def test_nor_is_a_key_that_cannot_be_sent(wire: str):
+    with pytest.raises(ModelError, match="UnicodeEncodeError") as caught:
+        ChatModelAgent(model=make_model(wire, "http://127.0.0.1:9", api_key="kü")).run_sync("hi")
+    assert (caught.value.retryable, caught.value.attempts) == (False, 1)
 
 
 def test_another_model_is_asked_when_the_first_has_failed_three_times():

@@ -366,8 +366,9 @@ def test_certificates_of_the_http_client_hold_in_each_loop(verify: bool, certifi
         assert server.connections == 3
         server.hang_up()
         assert agent.run_sync("hi").output == SAID
-        with pytest.raises(ModelError):
+        with pytest.raises(ModelError, match="CERTIFICATE_VERIFY_FAILED") as caught:
             make_agent("openai-chat", openai_over(http_with(), server.url)).run_sync("hi")
+        assert (caught.value.retryable, caught.value.attempts) == (False, 1)
 
 
 # --- clients that are refused ---------------------------------------------------------------------

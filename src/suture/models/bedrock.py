@@ -22,7 +22,7 @@ from suture.errors import (
     SutureError,
 )
 from suture.messages import NativeM
-from suture.models.http import Bound, brief, status_error
+from suture.models.http import Bound, brief, may_pass, status_error
 from suture.models.provider import Body, ProviderModel
 from suture.providers.bedrock.codec import BedrockCodec
 
@@ -125,7 +125,7 @@ class BedrockModel(ProviderModel[NativeM]):
                 f"BedrockModel cannot ask: {error} Set {self.key_from} and AWS_DEFAULT_REGION, or pass client="
             )
         if isinstance(error, found.ConnectionError):
-            return ModelConnectionError(text, provider="bedrock")
+            return ModelConnectionError(text, provider="bedrock", retryable=may_pass(error))
         if isinstance(error, (found.HTTPClientError, found.IncompleteReadError)):
             return self.cut(error)
         return ModelRequestError(text, provider="bedrock") if isinstance(error, found.BotoCoreError) else None

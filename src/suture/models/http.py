@@ -52,6 +52,10 @@ _KINDS: Mapping[int, type[ModelError]] = {
     429: RateLimitError,
     498: ModelServerError,
 }
+_MISTAKES = (TypeError, AttributeError, LookupError, ImportError, NotImplementedError, UnicodeEncodeError)
+"""What code of the program's raises, such as a hook of its client."""
+_MALFORMED = frozenset(("UnsupportedProtocol", "LocalProtocolError", "InvalidURL"))
+"""What an HTTP client raises for an address or a header that cannot be sent."""
 _PUBLIC_HEADERS = frozenset(
     (
         "accept",
@@ -132,6 +136,16 @@ def brief(error: BaseException) -> str:
     'ValueError: no such thing'
     """
     return f"{type(error).__name__}: {error}"[:_LONGEST]
+
+
+def may_pass(error: BaseException) -> bool:
+    """Return whether what failed below an SDK may pass; a mistake of the program's, or a certificate, stays.
+
+    >>> may_pass(OSError("no route to host")), may_pass(TypeError("a hook of the client's"))
+    (True, False)
+    """
+    is_mistake = isinstance(error, _MISTAKES) or type(error).__name__ in _MALFORMED
+    return not is_mistake and "CERTIFICATE_VERIFY_FAILED" not in str(error)
 
 
 def json_fault(payload: Any, provider: str) -> ModelRequestError | None:

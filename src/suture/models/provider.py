@@ -34,7 +34,7 @@ from suture.language import Language, resolve_language
 from suture.messages import AgenticMessage, Delta, FrozenMap, History, NativeM
 from suture.models.clients import check_client, client_of_loop
 from suture.models.conversation import Conversation, follow
-from suture.models.http import brief, json_fault, own_clients, scrubbed, secrets_in
+from suture.models.http import brief, json_fault, may_pass, own_clients, scrubbed, secrets_in
 from suture.models.limits import Limits, find_timeout, innermost, limit_time, ran_out, read_limits
 from suture.models.options import Envelope, explain_settings, find_misspelt, merge_options, split_options
 from suture.models.sampling import leave_out
@@ -345,7 +345,8 @@ class ProviderModel(ABC, Generic[NativeM]):
     def unreached(self, error: BaseException) -> ModelConnectionError:
         """Return the error for a server that cannot be reached."""
         where = self.base_url or "the provider"
-        return ModelConnectionError(f"{where} was not reached ({brief(error)})", provider=self.codec_name)
+        told = f"{where} was not reached ({brief(error)})"
+        return ModelConnectionError(told, provider=self.codec_name, retryable=may_pass(error))
 
     def cut(self, error: BaseException) -> StreamCutError:
         """Return the error for a reply that broke off."""
@@ -369,7 +370,8 @@ class ProviderModel(ABC, Generic[NativeM]):
             return self.unreached(error) if "Connect" in below else self.cut(error)
         if isinstance(error, OSError):
             return ModelConnectionError(f"the connection broke ({brief(error)})", provider=self.codec_name)
-        failed = ModelError(f"the exchange failed ({brief(error)})", provider=self.codec_name, retryable=True)
+        told = f"the exchange failed ({brief(error)})"
+        failed = ModelError(told, provider=self.codec_name, retryable=may_pass(error))
         return json_fault(body.payload, self.codec_name) or failed
 
     def lay_fields(self, settings: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
