@@ -33,7 +33,6 @@ STILL_WRONG: dict[str, tuple[str, ...]] = {
         "bedrock/unknown-operation-has-no-message-at-all",
         "gemini/malformed-function-call-without-content",
     ),
-    "its calls are not put together": ("other/arguments-are-the-word-null",),
 }
 """Rows that are not read as they should be, by the reason."""
 

@@ -59,6 +59,8 @@ def _separate(call: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         call = {**call, "id": id_of(call)}
     function = map_of(call, "function")
     arguments = function.get("arguments")
+    if arguments == "null":
+        return ({**call, "function": {**function, "arguments": "{}"}},)
     if not isinstance(arguments, str) or arguments.count("{") < 2 or parse_json(arguments) is not None:
         return (call,)
     texts = objects_in(arguments)
