@@ -25,14 +25,11 @@ from tests.replies.row import (
 from tests.replies.trial import read
 
 STILL_WRONG: dict[str, tuple[str, ...]] = {
-    "it is refused": ("anthropic/message-start-already-holds-the-call-and-its-stop-reason",),
     "boto3 refuses the start before anything of it can be read": (
         "bedrock/stream-with-an-empty-start-and-a-call-with-empty-input",
     ),
-    "the server's own words are left out": (
-        "bedrock/unknown-operation-has-no-message-at-all",
-        "gemini/malformed-function-call-without-content",
-    ),
+    "botocore reads no reason from this body": ("bedrock/unknown-operation-has-no-message-at-all",),
+    "google-genai drops the field of the reason, but for Vertex": ("gemini/malformed-function-call-without-content",),
 }
 """Rows that are not read as they should be, by the reason."""
 

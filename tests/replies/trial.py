@@ -49,16 +49,17 @@ async def read(row: Row, url: str, *, streaming: bool) -> Reading:
                 elif isinstance(event, MessageDelta) and not finished:
                     text += event.delta.text
             result = await run.result()
+            text = finished[0].text if len(finished) > 1 else result.output
     except errors.SutureError as error:
-        if finished:  # the reply was read, and what came of it failed
-            text = finished[0].text
-        kinds = next((kinds for kind, kinds in _KINDS if isinstance(error, kind)), (type(error).__name__,))
-        return Reading(text, ran=ran, error=str(error), kinds=kinds, retryable=getattr(error, "retryable", None))
+        if not finished:
+            kinds = next((kinds for kind, kinds in _KINDS if isinstance(error, kind)), (type(error).__name__,))
+            return Reading(text, ran=ran, error=str(error), kinds=kinds, retryable=getattr(error, "retryable", None))
+        text = finished[0].text  # the reply was read; what it refers to may be missing in a conversation of one turn
     first = finished[0].message
     meta = first.response_meta
     usage = (meta and meta.usage) or TokenUsage()
     return Reading(
-        finished[0].text if len(finished) > 1 else result.output,
+        text,
         [as_call(call.name, call.arguments, call.id) for call in first.tool_calls],
         ran,
         _reason(meta),
