@@ -153,7 +153,8 @@ turned off, so that one reply is judged. `make replies` makes this page; the pro
 The second column of numbers judges all that a row says: text, calls, ids, the reason it ended, token counts, and what an error is
 and says. The others judge what the user of any framework sees: the text, the tools that ran and their arguments, and whether an
 error says what the server did. A model's malformed call counts as read if it is told, or asked again. A dash: the framework has no
-model of its own for this form, or it was not installed; "of" counts the replies of forms that it has.
+model of its own for this form, or it was not installed; "of" counts the replies of forms that it has. Most replies were reported
+because some program failed on them, so the numbers say nothing of how often that happens.
 """
 
 if __name__ == "__main__":
