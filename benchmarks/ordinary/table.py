@@ -141,7 +141,6 @@ def _missing(rows: Rows, names: Sequence[str]) -> Iterator[str]:
 
 _REASONS = {
     "an argument too many": "The model is told which: a misspelt one that has a default would be dropped in silence.",
-    "a type checker infers the parameters of a hook": "They are passed by position; annotate them as the page on middlewares does.",
     "an address in the code, the key in the environment": "A key goes only to the address that it belongs to; the error says that it was not sent.",
     "a sync client of the SDK": "The agent is asynchronous inside; the asynchronous client works in plain code too.",
 }
