@@ -201,6 +201,7 @@ drop-empty | text-not-blank | blank-text | A text block is not blank.
 drop-empty | server-tools-end | open-server-tool | A use of a server's tool has its result, unless the model may still go on.
 drop-thinking | thinking-signed | unsigned-thinking | A thinking block has a signature.
 drop-thinking | thinking-not-last | trailing-thinking | The last block of an assistant turn is no thinking.
+drop-thinking | no-thought-fields | thought-field | A message has no reasoning_content and no reasoning_details.
 drop-thinking | reasoning-pair | lone-reasoning | A reasoning item is followed by the item it produced.
 merge | roles-alternate | same-role | Two neighbouring messages have different roles.
 merge | one-result-message | split-results | All results of a turn are in the next message.
@@ -404,7 +405,7 @@ PAIRING = Profile(
 _OWN = ("openai-chat", "openai-responses", "anthropic", "gemini", "bedrock")
 _HOMES = {
     **{name: name.replace("-", "_") for name in _OWN},
-    **dict.fromkeys(("mistral", "deepseek", "kimi", "minimax"), "compatible"),
+    **dict.fromkeys(("mistral", "deepseek", "groq", "kimi", "minimax"), "compatible"),
 }
 """The module of each profile below `suture.providers`, which is loaded on first use."""
 
@@ -448,7 +449,8 @@ _NAMES = {
     "deepseek": "deepseek",
     "kimi": "moonshot kimi",
     "minimax": "minimax",
-    "openai-chat": ("openai azure openrouter fireworks together cerebras nvidia litellm ollama groq grok xai vllm"),
+    "openai-chat": ("openai azure openrouter fireworks together cerebras nvidia litellm ollama grok xai vllm"),
+    "groq": "groq",
 }
 """Parts of the names of each profile's providers. The first that fits counts: Claude on Vertex AI is Anthropic's."""
 

@@ -136,6 +136,7 @@ AT = [
     ("https://api.mistral.ai/v1", "mistral"),
     ("https://api.moonshot.cn/v1", "kimi"),
     ("https://api.minimax.io/v1", "minimax"),
+    ("https://api.groq.com/openai/v1", "groq"),
     ("https://notmistral.ai/v1", "openai-chat"),
     ("https://mistral.ai.example/v1", "openai-chat"),
     ("http://127.0.0.1:8000/v1", "openai-chat"),

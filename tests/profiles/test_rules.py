@@ -91,6 +91,10 @@ SPECIAL: dict[tuple[str, str], list[Any]] = {
         *CHAT,
         {"role": "tool", "tool_call_id": "a", "name": "not.a.name", "content": "42"},
     ],
+    ("thought-field", "openai-chat"): [
+        *write("openai-chat", [USER]),
+        {"role": "assistant", "content": "Hello.", "reasoning_content": "Hm."},
+    ],
     ("developer-role", "openai-chat"): [{"role": "developer", "content": "be brief"}, *write("openai-chat", [USER])],
     ("custom-call", "openai-chat"): [
         {"role": "user", "content": "hi"},
@@ -201,6 +205,7 @@ FOR_GUESTS = {
     "mistral.results-first",
     "mistral.results-alone",
     "deepseek.results-first",
+    "groq.results-first",
     "kimi.results-first",
 }
 """Rules that only the messages of other frameworks can break: a tool message of Chat holds nothing but its result."""

@@ -256,7 +256,7 @@ def test_openai_takes_such_a_name_of_a_tool(wire: str, name: str) -> None:
     untouched(wire, [ASK, _calls(name), TOOL] if wire == "openai-chat" else [ASK, {**CALL, "name": name}, OUTPUT])
 
 
-@pytest.mark.parametrize("profile", ["openai-chat", "mistral", "deepseek", "kimi", "minimax"])
+@pytest.mark.parametrize("profile", ["openai-chat", "mistral", "deepseek", "groq", "kimi", "minimax"])
 def test_chat_refuses_an_empty_list_beside_calls(profile: str) -> None:
     turn = {**_calls("f"), "content": []}
     given = [ASK, turn, TOOL]

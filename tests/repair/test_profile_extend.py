@@ -249,7 +249,7 @@ def test_the_operation_of_the_rule_runs_and_not_the_usual_one() -> None:
     assert [(finding.problem, finding.done) for finding in fixed.unresolved] == [("media-in-result", "")]
 
 
-@pytest.mark.parametrize("profile", ["openai-chat", "mistral", "deepseek", "kimi", "minimax"])
+@pytest.mark.parametrize("profile", ["openai-chat", "mistral", "deepseek", "groq", "kimi", "minimax"])
 def test_what_a_report_says_was_done_is_not_found_again(profile: str) -> None:
     given: list[dict[str, Any]] = [
         ASK,

@@ -18,6 +18,7 @@ __all__ = ["PROFILE_AT", "REFUSED_AT", "find_refused", "profile_at", "refused_at
 T = TypeVar("T")
 PROFILE_AT = {
     "deepseek.com": "deepseek",
+    "groq.com": "groq",
     "mistral.ai": "mistral",
     **dict.fromkeys(("moonshot.ai", "moonshot.cn"), "kimi"),
     **dict.fromkeys(("minimax.io", "minimaxi.com"), "minimax"),
@@ -25,8 +26,6 @@ PROFILE_AT = {
 """The profile of a server, by the end of its host's name."""
 _OTHERS = ("reasoning_content", "reasoning_details")
 REFUSED_AT: dict[str, tuple[str, ...]] = {
-    # 400: "property 'reasoning_content' is unsupported" (janhq/jan#8136, freellmapi#1070); both (agentjido/req_llm#772)
-    "groq.com": _OTHERS,
     # 400: "property 'messages.2.assistant.reasoning_content' is unsupported"; `reasoning` is taken, of any model
     # (qwen-code#11045, vercel/ai#15049, hermes-agent#45655)
     "cerebras.ai": _OTHERS,
@@ -64,7 +63,7 @@ def profile_at(address: object, wire: str) -> str:
 def refused_at(address: object) -> frozenset[str]:
     """Return the fields that the server at `address` is known to refuse.
 
-    >>> sorted(refused_at("https://api.groq.com/openai/v1")), refused_at("http://127.0.0.1:8000/v1")
+    >>> sorted(refused_at("https://api.cerebras.ai/v1")), refused_at("http://127.0.0.1:8000/v1")
     (['reasoning_content', 'reasoning_details'], frozenset())
     """
     return frozenset(_find(address, REFUSED_AT, ()))

@@ -28,6 +28,23 @@ DEEPSEEK = Profile(
 )
 """DeepSeek: Chat Completions, and a Responses endpoint that wants results right after their calls."""
 
+GROQ = Profile(
+    name="groq",
+    wires=("openai-chat", *GUESTS),
+    ids=IdForm(pattern=PRINTABLE, limit=40, scope="turn"),
+    names="[a-zA-Z0-9_-]{1,64}",
+    rules=rules(
+        "groq",
+        {
+            **_ALWAYS,
+            "as Chat Completions": "answered has_call same_id own_results single_result adjacent id_unique call_named name_form arguments results_first text_results result_content not_empty",
+        },
+        id_form=("An id has 1 to 40 characters.", "as Chat Completions"),
+        no_thought_fields="400: \"property 'reasoning_content' is unsupported\" (janhq/jan#8136, freellmapi#1070); both (agentjido/req_llm#772)",
+    ),
+)
+"""Groq: Chat Completions without the fields in which other servers keep thoughts."""
+
 KIMI = Profile(
     name="kimi",
     wires=("openai-chat", *GUESTS),

@@ -32,6 +32,7 @@ _DONE = {
     "no-content": "given empty content",
     "empty-calls": "empty list of calls left out",
     "developer-role": "told as the system's",
+    "thought-field": "thoughts in fields left out",
     "illegal-item-id": "its item id left out",
     "bad-response": "put in the right form",
 }

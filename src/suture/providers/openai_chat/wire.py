@@ -76,6 +76,9 @@ _MIME_TYPES = {"image_url": "image/png", "video_url": "video/mp4", "input_audio"
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
 _NEIGHBOUR_PROBLEMS = frozenset(("tool-then-user", "model-first", "late-system", "result-name"))
 """Problems between messages that a glance does not look for."""
+_OLD_CALL = frozenset(("function_call",))
+_THOUGHT_FIELDS = frozenset(("reasoning_content", "reasoning_details"))
+"""The fields for thoughts that other servers add to a message, and some refuse."""
 
 
 def write_media(media: Any) -> dict[str, Any] | None:
@@ -132,7 +135,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
         if demands.problems & _NEIGHBOUR_PROBLEMS:
             return start
         place, rest = start, values.iterate(messages, start, demands.stop)
-        input_roles = _INPUT_ROLES - {"developer"} if "developer-role" in demands.problems else _INPUT_ROLES
+        input_roles, odd_fields = _demanded_of_messages(demands)
         names, limit, match_id, field = demands.names, demands.limit, demands.match_id, demands.field
         try:
             for message in rest:
@@ -145,7 +148,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
                     break
                 if role == "assistant":
                     calls = message.get("tool_calls")
-                    if "function_call" in message or (field and not values.is_plain_text(message.get(field))):
+                    if not odd_fields.isdisjoint(message) or (field and not values.is_plain_text(message.get(field))):
                         break
                 elif role not in input_roles:
                     break
@@ -267,6 +270,7 @@ class OpenAIChatWire(ItemWire, ChatWire):
             "no-content": _with_content,
             "empty-calls": _without_empty_calls,
             "custom-call": _without_custom_calls,
+            "thought-field": _without_thought_fields,
         }
 
     def edit(self, message: Any, calls: Mapping[int, values.CallEdit], results: Mapping[int, values.ResultEdit]) -> Any:
@@ -481,10 +485,25 @@ def _with_content(message: Any, view: values.View) -> Any:
     return put(message, content="") if missing else message
 
 
+def _demanded_of_messages(demands: values.Demands) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the roles that an input may have, and the fields of a reply that need a second look."""
+    problems = demands.problems
+    roles = _INPUT_ROLES - {"developer"} if "developer-role" in problems else _INPUT_ROLES
+    return roles, _OLD_CALL | _THOUGHT_FIELDS if "thought-field" in problems else _OLD_CALL
+
+
 def _without_empty_calls(message: Any, view: values.View) -> Any:
     """Return `message` without its list of calls if that is empty."""
     calls = get(message, "tool_calls") if view.role == "assistant" else None
     return without(message, "tool_calls") if is_list(calls) and not calls else message
+
+
+def _without_thought_fields(message: Any, view: values.View) -> Any:
+    """Return `message` without the fields that hold its thoughts."""
+    if view.role == "assistant":
+        for name in sorted(_THOUGHT_FIELDS):
+            message = message if get(message, name) is None else without(message, name)
+    return message
 
 
 def _without_custom_calls(message: Any, view: values.View) -> Any:
