@@ -37,7 +37,7 @@ SERVERS = {
     "mistral": ("MISTRAL_API_KEY", "mistral"),
     "moonshot": ("MOONSHOT_API_KEY", "kimi"),
     "openrouter": ("OPENROUTER_API_KEY", "openai-chat"),
-    "groq": ("GROQ_API_KEY", "openai-chat"),
+    "groq": ("GROQ_API_KEY", "groq"),
 }
 
 

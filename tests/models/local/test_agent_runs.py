@@ -4,6 +4,7 @@ import asyncio
 import re
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 from urllib.request import Request, urlopen
 
@@ -155,7 +156,9 @@ done
 
 def test_the_event_loop_turns_while_the_model_is_loaded_and_speaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     interpreter = tmp_path / "python"
-    interpreter.write_text(SLOW_INTERPRETER.format(place=tmp_path, patience=PATIENCE, python=sys.executable))
+    interpreter.write_text(
+        SLOW_INTERPRETER.format(place=quote(str(tmp_path)), patience=PATIENCE, python=quote(sys.executable))
+    )
     interpreter.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(interpreter))
     turns = 0
