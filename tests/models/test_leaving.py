@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from suture import ChatModelAgent
+from suture._aio import _THREADS
 from suture.events import MessageDelta
 from suture.models import closing
 from tests.models.loopback import Answer, Loopback, loopback
@@ -36,14 +36,13 @@ def broken_off(wire: str) -> Answer:
 
 async def gone(server: Loopback) -> None:
     await asyncio.wait_for(server.left.wait(), SOON)
-    await asyncio.wait_for(asyncio.to_thread(no_threads), SOON)
+    await asyncio.wait_for(no_busy_threads(), SOON)
 
 
-def no_threads() -> None:
-    """Wait until the threads that wait for boto3 have ended."""
-    for thread in threading.enumerate():
-        if thread.name == "suture-bedrock":
-            thread.join()
+async def no_busy_threads() -> None:
+    """Wait until the threads that worked for boto3 are free."""
+    while len(_THREADS.idle) < _THREADS.count:  # noqa: ASYNC110 - what another thread does is no event here
+        await asyncio.sleep(0.01)
 
 
 async def read(model: Any) -> None:
