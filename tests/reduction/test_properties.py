@@ -150,6 +150,18 @@ def test_a_reduced_history_is_not_reduced_again(wire: str, history: list[Step], 
         assert (again.changed, again.changes, again.saves) == (False, (), ())
 
 
+def test_a_stray_result_does_not_bring_back_a_round_whose_calls_share_an_id():
+    """Once the results are cleared, the output that the stray one had displaced is the call's again."""
+    outputs = [f"output {number} of a tool; " * 5 for number in (1, 2)]
+    turn = ("turn", [("b", "search", "{}"), ("b", "search", "{}")])
+    answers = ("bundle", [("b", "search", outputs[0]), ("b", "search", outputs[1])])
+    history: list[Step] = [("user", "go"), turn, answers, ("user", "again"), ("result", "b", "search", "stray " * 20)]
+    settings = {"max_tokens_for_clear": 0, "clear_retention_suffix_limit": 0, "offload": False}
+    plan = planned("openai-responses", write("openai-responses", history), **settings)
+    assert plan.changed
+    assert planned("openai-responses", plan.messages, ledger=plan.ledger, **settings).messages is plan.messages
+
+
 @everywhere
 @pytest.mark.parametrize(
     "settings",

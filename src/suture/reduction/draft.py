@@ -177,6 +177,11 @@ class Round(NamedTuple):
         """The indexes of its messages, in order."""
         return [*range(self.first, self.last + 1), *sorted({answer.message for answer in self.answers})]
 
+    @property
+    def shares_ids(self) -> bool:
+        """Whether several of its calls have the same id, so that their results can be told apart by content alone."""
+        return len({call.id for call in self.calls}) < len(self.calls)
+
     def digest(self, wire: Wire) -> str:
         """Return a digest of its whole content."""
         calls = [[call.id, call.name, str(call.arguments)] for call in self.calls]
@@ -322,8 +327,11 @@ class Draft:
         wire, rounds = self.wire, self.terms.known.rounds
         if wire.marks:
             return wire.extra_of(self.messages[found.first]).get(PROCESSED) is True
-        if rounds:
-            return found.digest(wire) in rounds
+        if rounds and found.digest(wire) in rounds:
+            return True
+        # Calls of one id may have other results than before, now that some of these are cleared: the texts show it.
+        if rounds and not found.shares_ids:
+            return False
         return any(is_cleared_text(text) for answer in found.answers for text in texts_of(wire, answer.result))
 
     def is_cleared(self, answer: Answer) -> bool:
