@@ -262,8 +262,8 @@ class ToolContext(Value):
             super().__post_init__()
 
 
-def _name_parts(given: Any) -> Any:
-    """Return parts of which texts are text parts, too; what is neither a part nor a list stays as it is."""
+def _read_parts(given: Any) -> Any:
+    """Return a text, a part or a list of both as a tuple of parts; anything else as it is, to be refused."""
     several: Any = given
     if isinstance(given, (str, Value)):
         several = cast("Any", (given,))
@@ -301,7 +301,7 @@ class ToolResult(Value):
         parts: Any = self.parts
         is_one_text = type(parts) is tuple and len(parts) == 1 and type(parts[0]) is TextPart  # pyright: ignore[reportUnknownArgumentType]
         if not is_one_text:
-            force_setattr(self, "parts", _name_parts(parts))
+            force_setattr(self, "parts", _read_parts(parts))
         if not is_one_text or self.is_error or self.return_directly or self.extra is not EMPTY:
             super().__post_init__()
 
