@@ -1,50 +1,174 @@
-"""Optional packages: imported when they are used, and checked for a release that is new enough."""
+"""Optional packages: imported when they are used, checked for a release that is new enough, and how to install them.
 
+What an extra needs stands in this package's own metadata, and what other installed packages allow stands in theirs.
+"""
+
+import os
 import re
+import sys
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from suture.errors import ConfigError
 
+_NEED = re.compile(r"([\w.-]+)(\[[^\]]*\])?\s*>=\s*([^;\s]+)\s*;(.*)")
+_FOR_EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")
+_LOWER = (">=", ">", "==", "===", "~=")
+"""The signs of clauses that exclude older releases."""
+_LOCKS = {"uv.lock": "uv add", "poetry.lock": "poetry add", "pdm.lock": "pdm add"}
+"""What adds a package to a project, by the lock file beside its environment."""
+_QUOTE = '"' if os.name == "nt" else "'"
 
-def import_extra(module: str, requirement: str) -> Any:
-    """Import an SDK's module, or say how to install it if it is missing or too old.
 
-    >>> import_extra("no_such_sdk", "no-such-sdk>=3")
+def import_extra(module: str, extra: str) -> Any:
+    """Import a module that comes with an extra, or say how to install it if it is missing or too old.
+
+    >>> import_extra("no_such_sdk", "none")
     Traceback (most recent call last):
         ...
-    suture.errors.ConfigError: this needs the package no-such-sdk, which is not installed: pip install 'no-such-sdk>=3'
+    suture.errors.ConfigError: this needs no_such_sdk (extra none), which is not installed
     """
-    from importlib import import_module  # noqa: PLC0415 - only where an SDK is used
-
     try:
-        found = import_module(module)
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != module.split(".", maxsplit=1)[0]:
-            raise
-        package = requirement.partition(">")[0]
-        missing = f"this needs the package {package}, which is not installed: pip install '{requirement}'"
-        raise ConfigError(missing) from None
-    check_version(requirement)
-    return found
+        return import_module(module)
+    finally:  # an old release may not have it: its version says more than the ImportError
+        check_extra(extra, module)
+
+
+def check_extra(extra: str, module: str) -> None:
+    """Raise `ConfigError` if `module`, which comes with an extra, is missing or too old; say how to install it here.
+
+    >>> check_extra("openai", "openai")
+    """
+    is_there, needs = _is_there(module), _read_needs(extra)
+    faults = {need: fault for need in needs if (fault := _find_fault(need, is_there=is_there))}
+    if not faults and not is_there:
+        faults = dict.fromkeys(needs, f"{module} is not installed")
+    if faults:
+        needed, found = ", ".join(need.text for need in faults), ", ".join(dict.fromkeys(faults.values()))
+        raise ConfigError(f"this needs {needed} (extra {extra}), and {found}{_advise(list(faults))}") from None
+    if not is_there:
+        raise ConfigError(f"this needs {module} (extra {extra}), which is not installed") from None
+
+
+class _Need(NamedTuple):
+    """A package that an extra needs, and its lowest release."""
+
+    package: str
+    options: str
+    """Such as `[binary]`."""
+    least: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.package}{self.options}>={self.least}"
 
 
 @lru_cache
-def check_version(requirement: str) -> None:
-    """Raise `ConfigError` if an installed package is too old; a release without a number passes.
+def _read_needs(extra: str) -> list[_Need]:
+    """Return what an extra needs; nothing if this package has no metadata, as in a frozen program."""
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - only where an extra is used
 
-    >>> check_version("openai>=2.54")
-    """
+    try:
+        lines = requires("suture") or ()
+    except PackageNotFoundError:
+        return []
+    named = [line for line in lines if (found := _FOR_EXTRA.search(line)) and found[1] == extra]
+    needs = [need for line in named if (need := _NEED.match(line))]
+    return [_Need(need[1], need[2] or "", need[3]) for need in needs if f"!= '{sys.platform}'" not in need[4]]
+
+
+def _find_fault(need: _Need, *, is_there: bool) -> str:
+    """Return what is wrong with a package, if it is missing or too old; a module may be there without metadata."""
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - as above
 
-    package, _, needed = requirement.partition(">=")
     try:
-        found = version(package.partition("[")[0])
-    except PackageNotFoundError:  # the module may come from another package
-        return
-    if _numbers(found) < _numbers(needed):
-        raise ConfigError(f"this needs {requirement}, and {package} {found} is installed: pip install '{requirement}'")
+        found = version(need.package)
+    except PackageNotFoundError:
+        return "" if is_there else f"{need.package} is not installed"
+    return f"{need.package} {found} is installed" if _numbers(found) < _numbers(need.least) else ""
+
+
+def _is_there(module: str) -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415 - as above
+
+    try:
+        return sys.modules.get(module) is not None or find_spec(module) is not None
+    except ImportError:  # a package above it is missing
+        return False
 
 
 def _numbers(release: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", re.split(r"[^\d.]", release)[0])]
+
+
+# --- how to install it here -----------------------------------------------------------------------
+
+
+def _advise(needs: list[_Need]) -> str:
+    """Return the command that installs these packages here, or which installed package forbids it."""
+    texts: list[str] = []
+    for need in needs:
+        text, forbidding = _narrow(need)
+        if forbidding:
+            return f", which {forbidding} demands: a newer release of that may allow it, or use another environment"
+        texts.append(f"{_QUOTE}{text}{_QUOTE}")
+    return f": {_find_installer()} {' '.join(texts)}"
+
+
+def _narrow(need: _Need) -> tuple[str, str]:
+    """Return a requirement that all installed packages allow, or the one that allows no release of it."""
+    try:
+        from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - only for an error, and if it is there
+    except ImportError:
+        return need.text, ""
+    allowed = SpecifierSet(f">={need.least}")
+    for is_optional, who, demanded in sorted(_find_demands(need.package), key=lambda demand: demand[0]):
+        both = allowed & demanded
+        lowest = [clause.version.removesuffix(".*") for clause in both if clause.operator in _LOWER]
+        if both.contains(max(lowest, key=_numbers), prereleases=True):
+            allowed = both
+        elif not is_optional:
+            return "", f"{who} ({need.package}{demanded})"
+    ends = [str(clause) for clause in allowed if clause.operator not in (">=", ">")]
+    return f"{need.package}{need.options}{SpecifierSet(','.join([f'>={need.least}', *ends]))}", ""
+
+
+def _find_demands(package: str) -> Iterator[tuple[bool, str, Any]]:
+    """Yield each installed package that needs `package`, whether only for an extra, and the releases that it allows.
+
+    Nobody knows with which extras a package was installed, so all count, as far as they can.
+    """
+    from importlib.metadata import distributions  # noqa: PLC0415 - only for an error
+
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - as above
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - as above
+
+    for each in distributions():
+        for line in each.requires or () if each.name != "suture" else ():
+            try:
+                demand = Requirement(line)
+            except InvalidRequirement:  # of an old package
+                continue
+            extra = _FOR_EXTRA.search(line)
+            is_here = demand.marker is None or demand.marker.evaluate({"extra": extra[1] if extra else ""})
+            if is_here and canonicalize_name(demand.name) == package:
+                yield extra is not None, f"{each.name} {each.version}", demand.specifier
+
+
+def _find_installer() -> str:
+    """Return the command that installs packages where this program runs."""
+    from importlib.util import find_spec  # noqa: PLC0415 - only for an error
+
+    prefix, python = Path(sys.prefix), sys.executable
+    python = f"{_QUOTE}{python}{_QUOTE}" if " " in python else python
+    if getattr(sys, "frozen", False):
+        return "build this program again with"
+    if (prefix / "pipx_metadata.json").is_file():
+        return f"pipx inject {prefix.name}"
+    locks = [command for lock, command in _LOCKS.items() if (prefix.parent / lock).is_file()]
+    if locks and sys.prefix != sys.base_prefix:
+        return locks[0]
+    return f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"

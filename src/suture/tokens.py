@@ -204,7 +204,7 @@ _PIECE = 100_000
 class ExactCounter(WordCounter):
     """Counts with the tokenizer of a model family; the default is `o200k_base` (OpenAI's since GPT-4o).
 
-    Needs `pip install 'splintr-rs>=0.22'`. Text that spells a special token is counted as plain text. What no
+    Needs the extra `tokens`. Text that spells a special token is counted as plain text. What no
     tokenizer knows is still estimated: three tokens around each message, and media.
 
     >>> counter = ExactCounter()
@@ -213,14 +213,11 @@ class ExactCounter(WordCounter):
     """
 
     def __init__(self, encoding: str = "o200k_base") -> None:
+        from suture._extras import import_extra  # noqa: PLC0415 - only who counts exactly needs it
+
+        splintr: Any = import_extra("splintr", "tokens")
         try:
-            from splintr import Tokenizer  # noqa: PLC0415 - an extra: only who counts exactly needs it
-        except ImportError:
-            raise ConfigError(
-                "ExactCounter needs the package splintr-rs; install it: pip install 'splintr-rs>=0.22'"
-            ) from None
-        try:
-            tokenizer: Any = Tokenizer.from_pretrained(encoding if isinstance(encoding, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]
+            tokenizer: Any = splintr.Tokenizer.from_pretrained(encoding if isinstance(encoding, str) else "")  # pyright: ignore[reportUnnecessaryIsInstance]
         except ValueError as error:
             known = str(error).rpartition("Supported: ")[2]
             raise ConfigError(f"unknown encoding {encoding!r}; known: {known}") from None

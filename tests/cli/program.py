@@ -66,7 +66,7 @@ def environment(**changes: str | None) -> dict[str, str]:
 def without(module: str, directory: Path) -> dict[str, str]:
     """Return an environment in which `module` cannot be imported; the directory is used for that."""
     directory.mkdir(exist_ok=True)
-    (directory / f"{module}.py").write_text("raise ImportError('hidden')", encoding="utf-8")
+    (directory / "sitecustomize.py").write_text(f"import sys; sys.modules[{module!r}] = None", encoding="utf-8")
     return {"PYTHONPATH": os.pathsep.join([str(directory), os.environ.get("PYTHONPATH", "")])}
 
 

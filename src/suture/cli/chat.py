@@ -18,6 +18,7 @@ from threading import Timer
 from typing import Any, NoReturn, TextIO
 
 from suture import events
+from suture._extras import check_extra
 from suture._text import plural, replace_surrogates, shorten_line, visible, visible_lines
 from suture.cli.files import Refusal, complain, describe_error, is_terminal
 from suture.cli.output import Screen, outline
@@ -34,9 +35,9 @@ try:
     from prompt_toolkit.output import DummyOutput, create_output
     from rich.console import Console
     from rich.text import Text
-except ImportError as error:
-    needs = "chat needs prompt_toolkit and rich, which are not both installed"
-    raise Refusal(f"{needs}: pip install 'prompt_toolkit>=3' 'rich>=13'") from error
+finally:
+    check_extra("cli", "prompt_toolkit")
+    check_extra("cli", "rich")
 
 _PROMPT, _MORE = "you> ", "...> "
 _FAILED, _STOPPED = 1, 128 + signal.SIGINT

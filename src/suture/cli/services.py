@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from suture.proxy import Proxy, Route
 
 _SQLITE = b"SQLite format 3\0"
-_NEEDED = "'aiohttp>=3.13' 'httptools>=0.6' 'uvicorn>=0.40'"
 
 
 def view(asked: Namespace) -> int:
@@ -78,12 +77,8 @@ def view(asked: Namespace) -> int:
 
 def work(asked: Namespace) -> int:
     """Run a worker until Ctrl-C or SIGTERM; it finishes the steps it has begun and takes no more."""
-    try:
-        from temporalio.client import Client
+    from suture.integrations.temporal import Client, make_worker
 
-        from suture.integrations.temporal import make_worker
-    except ModuleNotFoundError as error:
-        raise Refusal(f"{error.name} is missing: pip install 'temporalio>=1.35'", "worker") from None
     statuses: list[int] = []
     atexit.register(_leave, statuses)  # registered first, so it runs after what the agent's module registers
     (agent,), deps = _import_agents(asked, asked.agent)
@@ -177,10 +172,8 @@ def run_command(asked: Namespace) -> int:
 
 
 def _load_proxy() -> Any:
-    try:
-        from suture import proxy
-    except ModuleNotFoundError as error:
-        raise Refusal(f"{error.name} is missing: pip install {_NEEDED}", "proxy") from None
+    from suture import proxy
+
     logging.basicConfig(level=logging.WARNING, format="suture: %(message)s")
     return proxy
 

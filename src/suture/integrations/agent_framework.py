@@ -13,7 +13,7 @@ from inspect import isawaitable
 from operator import is_
 from typing import Any, NamedTuple, TypeVar, Unpack, cast
 
-from suture._extras import import_extra
+from suture._extras import check_extra
 from suture.errors import ConfigError
 from suture.integrations.clients import OpenCalls, id_of
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
@@ -27,9 +27,8 @@ from suture.wires.values import CALL, MEDIA, OTHER, RESULT, TEXT, THINKING
 
 try:
     from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message
-except ModuleNotFoundError:
-    import_extra("agent_framework", "agent-framework-core>=1.13")  # says how to install it
-    raise
+finally:  # an old release may lack some of these: its version says more than the ImportError
+    check_extra("agent-framework", "agent_framework")
 
 __all__ = ["wrap"]
 

@@ -23,4 +23,4 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     >>> type(client) is Anthropic
     True
     """
-    return wrap_client(client, "anthropic>=0.125", ("anthropic",), GuestOptions.of(__name__, **options))
+    return wrap_client(client, "anthropic", ("anthropic",), GuestOptions.of(__name__, **options))

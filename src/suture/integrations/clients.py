@@ -15,7 +15,7 @@ from operator import is_
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-from suture._extras import check_version
+from suture._extras import check_extra
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, repair_request
 from suture.profiles import PROFILES, default_profile, get_profile
@@ -155,14 +155,14 @@ def _open_call(item: Any) -> Any:
     return call
 
 
-def wrap_client(client: ClientT, requirement: str, wires: Sequence[str], options: GuestOptions) -> ClientT:
-    """Return a copy of a client of the SDK `requirement` whose POST requests carry acceptable histories."""
+def wrap_client(client: ClientT, package: str, wires: Sequence[str], options: GuestOptions) -> ClientT:
+    """Return a copy of a client of the SDK `package` whose POST requests carry acceptable histories."""
     original: Any = client
-    kind, package = cast("type", original.__class__), requirement.partition(">")[0]
+    kind = cast("type", original.__class__)
     known = package in {base.__module__.partition(".")[0] for base in kind.__mro__}
     if not known or not all(hasattr(kind, name) for name in ("request", "copy", "with_options")):
         raise ConfigError(f"expected a client of the package {package}, found {kind.__name__}; pass the client itself")
-    check_version(requirement)
+    check_extra(package, package)
     return _dress(original.copy(), _Requests(options, wires))
 
 

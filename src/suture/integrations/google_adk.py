@@ -15,7 +15,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from suture._extras import import_extra
+from suture._extras import check_extra
 from suture.integrations.guest import GuestOptions, Options, announce, repair_request
 from suture.profiles import get_profile, profile_for, profile_of
 from suture.repair import Report, run_repair
@@ -27,9 +27,8 @@ try:
     from google.adk.models.llm_request import LlmRequest
     from google.adk.plugins.base_plugin import BasePlugin
     from google.genai.types import Content, FunctionCall, FunctionResponse, Part
-except ModuleNotFoundError:
-    import_extra("google.adk", "google-adk>=2.11")  # says how to install it
-    raise
+finally:  # an old release may lack some of these: its version says more than the ImportError
+    check_extra("google-adk", "google.adk")
 
 __all__ = ["PatchToolCallsPlugin"]
 

@@ -24,7 +24,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from suture._aio import run_to_the_end
-from suture._extras import import_extra
+from suture._extras import check_extra
 from suture._text import mask, shorten
 from suture.errors import ConfigError, SutureError
 from suture.messages import AudioPart, FilePart, ImagePart, Part, TextPart, ToolArgument, ToolResult, VideoPart
@@ -39,9 +39,8 @@ try:
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared.message import SessionMessage
     from pydantic import ValidationError
-except ImportError:
-    import_extra("mcp", "mcp>=2.3")  # says how to install it
-    raise
+finally:  # an old release may lack some of these: its version says more than the ImportError
+    check_extra("mcp", "mcp")
 
 __all__ = ["MCPServer", "MCPServerError"]
 

@@ -27,4 +27,4 @@ def wrap(client: ClientT, **options: Unpack[Options]) -> ClientT:
     True
     """
     wires = ("openai-chat", "openai-responses")
-    return wrap_client(client, "openai>=2.54", wires, GuestOptions.of(__name__, **options))
+    return wrap_client(client, "openai", wires, GuestOptions.of(__name__, **options))

@@ -18,7 +18,7 @@ from typing import Any, Unpack, cast
 from msgspec.structs import replace
 
 from suture._aio import settle
-from suture._extras import import_extra
+from suture._extras import check_extra
 from suture.errors import ConfigError
 from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.profiles import Profile, get_profile, profile_for, profile_of
@@ -33,9 +33,8 @@ try:
     from agents.memory import OpenAIResponsesCompactionSession
     from agents.run import CallModelData, CallModelInputFilter, ModelInputData
     from agents.tracing import custom_span, get_current_trace
-except ModuleNotFoundError:
-    import_extra("agents", "openai-agents>=0.22.1")  # says how to install it
-    raise
+finally:  # an old release may lack some of these: its version says more than the ImportError
+    check_extra("openai-agents", "agents")
 
 __all__ = ["PatchToolCalls", "PatchedSession"]
 

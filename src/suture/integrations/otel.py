@@ -14,7 +14,7 @@ from msgspec.structs import asdict, replace
 
 from suture import kernel
 from suture._aio import LOG
-from suture._extras import import_extra
+from suture._extras import check_extra
 from suture.kernel import Outcome, current_run
 from suture.messages import Delta, ResponseMeta, TokenUsage, ToolResult
 from suture.wires import ChatWire, get_chat_wire
@@ -23,9 +23,8 @@ try:
     from opentelemetry import context as otel_context
     from opentelemetry import metrics, trace
     from opentelemetry.trace import SpanKind, Status, StatusCode
-except ImportError:
-    import_extra("opentelemetry", "opentelemetry-api>=1.37")  # says how to install it
-    raise
+finally:  # an old release may lack some of these: its version says more than the ImportError
+    check_extra("otel", "opentelemetry")
 
 __all__ = ["Telemetry"]
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Unpack, cast
 
 from suture._aio import settle
-from suture._extras import import_extra
+from suture._extras import check_extra
 from suture.integrations.compaction import GuestRequest
 from suture.integrations.guest import GuestOptions, Options, repair_request
 from suture.integrations.objects import ObjectWire, with_fields
@@ -32,9 +32,8 @@ try:
     from pydantic_ai.models import Model
     from pydantic_ai.models.fallback import FallbackModel
     from pydantic_ai.models.wrapper import WrapperModel
-except ModuleNotFoundError:
-    import_extra("pydantic_ai", "pydantic-ai-slim>=2.60")  # says how to install it
-    raise
+finally:  # an old release may lack some of these: its version says more than the ImportError
+    check_extra("pydantic-ai", "pydantic_ai")
 
 __all__ = ["Compaction", "PatchToolCalls"]
 

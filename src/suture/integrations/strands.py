@@ -1,6 +1,6 @@
 """A plugin for Strands agents: models never get a broken history.
 
-Needs `pip install 'strands-agents>=1.62'`.
+Needs the extra `strands`.
 """
 
 from collections.abc import AsyncGenerator
@@ -9,7 +9,7 @@ from operator import is_
 from typing import Any, Unpack
 from weakref import WeakKeyDictionary
 
-from suture._extras import import_extra
+from suture._extras import check_extra
 from suture.integrations.guest import GuestOptions, Options, repair_history, repair_request
 from suture.profiles import get_profile, profile_for, profile_of
 from suture.wires.fields import get, is_list
@@ -21,9 +21,8 @@ try:
     from strands.session.repository_session_manager import RepositorySessionManager
     from strands.types.content import Message
     from strands.types.tools import ToolResult
-except ModuleNotFoundError:
-    import_extra("strands", "strands-agents>=1.62")  # says how to install it
-    raise
+finally:  # an old release may lack some of these: its version says more than the ImportError
+    check_extra("strands", "strands")
 
 __all__ = ["PatchToolCalls"]
 

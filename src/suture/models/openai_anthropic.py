@@ -35,8 +35,6 @@ class SDKModel(ProviderModel[NativeM]):
     key_names: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
     asks_for_keys: ClassVar[bool] = True
     key_paths: ClassVar[tuple[str, ...]] = ("api_key", "auth_token", "_azure_ad_token")
-    requirement: ClassVar[str] = "openai>=3"
-    """The requirement for pip."""
     brand: ClassVar[str] = "OpenAI"
     """The prefix of the names of the package's client and errors."""
     without: ClassVar[Mapping[str, str]] = {"http_options": "extra_headers, extra_body and timeout are, or client="}
@@ -108,7 +106,7 @@ class SDKModel(ProviderModel[NativeM]):
         return body._replace(settings={"model": self.model, **body.settings, "stream": body.streaming})
 
     def _import_sdk(self) -> Any:
-        return import_extra(self.brand.lower(), self.requirement)
+        return import_extra(self.brand.lower(), self.brand.lower())
 
     def failure(self, error: Exception) -> SutureError | None:
         sdk, given, provider = self._import_sdk(), cast("Any", error), self.codec_name
@@ -227,7 +225,6 @@ class AnthropicModel(SDKModel[NativeM]):
     closes_schema: ClassVar[bool] = True  # 400: 'additionalProperties must be explicitly set to false' (ax#458)
     key_from: ClassVar[str] = "ANTHROPIC_API_KEY, or api_key="
     key_names: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-    requirement: ClassVar[str] = "anthropic>=2"
     brand: ClassVar[str] = "Anthropic"
     client_from: ClassVar[tuple[str, str]] = ("anthropic", "anthropic.AsyncAnthropic()")
     path: ClassVar[str] = "/v1/messages"

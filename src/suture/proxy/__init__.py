@@ -3,10 +3,16 @@
 It is an ASGI application (`Proxy`) and functions that serve it. See `suture proxy --help`.
 """
 
-from suture.proxy.app import Proxy, Records, Timing
-from suture.proxy.learning import Lessons
-from suture.proxy.requests import DEFAULT_ROUTES, Reduction, Route
-from suture.proxy.server import routes_from, run_command, serve
+from suture._extras import check_extra
+
+try:
+    from suture.proxy.app import Proxy, Records, Timing
+    from suture.proxy.learning import Lessons
+    from suture.proxy.requests import DEFAULT_ROUTES, Reduction, Route
+    from suture.proxy.server import routes_from, run_command, serve
+finally:
+    for _module in ("aiohttp", "httptools", "uvicorn"):
+        check_extra("proxy", _module)
 
 __all__ = [
     "DEFAULT_ROUTES",

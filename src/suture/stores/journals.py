@@ -9,6 +9,7 @@ from os import urandom
 from threading import Lock
 from typing import Any, ClassVar, Final, TypeVar
 
+from suture._extras import import_extra
 from suture.errors import ConfigError
 from suture.stores import protocols
 from suture.stores.protocols import Entry, Lease, LeaseError, Store, StoreConflictError, check_append, check_text
@@ -246,12 +247,11 @@ class EncryptedStore(Store):
     """
 
     def __init__(self, store: Store, *keys: bytes) -> None:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - an extra
-
+        aead: Any = import_extra("cryptography.hazmat.primitives.ciphers.aead", "encryption")
         if not keys or any(len(key) not in (16, 24, 32) for key in keys):
             raise ConfigError("an EncryptedStore takes keys of 16, 24 or 32 bytes; os.urandom(32) makes one")
         self.store = store
-        self._ciphers = [AESGCM(key) for key in keys]
+        self._ciphers = [aead.AESGCM(key) for key in keys]
         # Methods that handle no record's bytes are the inner store's.
         self.fork, self.delete, self.runs, self.expire = store.fork, store.delete, store.runs, store.expire
         self.acquire, self.renew, self.release, self.lease = store.acquire, store.renew, store.release, store.lease

@@ -17,10 +17,10 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from hashlib import blake2b
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from suture._aio import run_in_thread
+from suture._extras import import_extra
 from suture._text import quote
 from suture.errors import ConfigError
 from suture.stores.protocols import PathNotFoundError, PathTakenError, StoreError
@@ -63,12 +63,7 @@ class ObjectBackend(Files):
     _block = _PART
 
     def __init__(self, store: "ObjectStore | str", *, prefix: str = "", **options: Any) -> None:
-        try:
-            # Only programs that use the backend pay for the import.
-            problems: Any = import_module("obstore.exceptions")
-        except ImportError as error:
-            missing = "an ObjectBackend needs obstore, which is not installed: pip install 'obstore>=0.12'"
-            raise ConfigError(missing) from error
+        problems: Any = import_extra("obstore.exceptions", "object-stores")
         if isinstance(store, str):
             store = _open_url(store, options)
         elif options:

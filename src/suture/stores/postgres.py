@@ -12,13 +12,13 @@ import weakref
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from secrets import randbits
 from threading import Event, Lock, local
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 from zlib import crc32
 
 from suture._aio import wait_to_the_end
+from suture._extras import import_extra
 from suture.errors import ConfigError
 from suture.stores import protocols
 from suture.stores.journals import MAY_WRITE, SEGMENTS, Journals, SQLTables
@@ -100,12 +100,7 @@ class PostgresStore(Journals):
     """
 
     def __init__(self, conninfo: str, *, schema: str = "suture", connections: int = 4, timeout: float = 30.0) -> None:
-        try:
-            # Only programs that use the store pay for the import.
-            self._psycopg: Any = import_module("psycopg")
-        except ImportError as error:
-            missing = "a PostgresStore needs psycopg, which is not installed: pip install 'psycopg[binary]>=3.2'"
-            raise ConfigError(missing) from error
+        self._psycopg: Any = import_extra("psycopg", "postgres")
         protocols.check_text("the schema of a PostgresStore", schema)
         protocols.check_seconds("timeout", timeout)
         if connections < 1:

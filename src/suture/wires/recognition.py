@@ -21,14 +21,12 @@ class _Guest(Struct, frozen=True):
     """The package of its message classes."""
     module: str
     """The module that has its wire as `WIRE`."""
-    requirement: str
-    """What pip must install."""
 
 
 _GUESTS = {
-    "langchain": _Guest("langchain_core", "suture.integrations.langchain.wire", "langchain>=1.4.4"),
-    "pydantic-ai": _Guest("pydantic_ai", "suture.integrations.pydantic_ai", "pydantic-ai-slim>=2.60"),
-    "agent-framework": _Guest("agent_framework", "suture.integrations.agent_framework", "agent-framework-core>=1.13"),
+    "langchain": _Guest("langchain_core", "suture.integrations.langchain.wire"),
+    "pydantic-ai": _Guest("pydantic_ai", "suture.integrations.pydantic_ai"),
+    "agent-framework": _Guest("agent_framework", "suture.integrations.agent_framework"),
 }
 
 GUEST_WIRES = tuple(_GUESTS)
@@ -62,11 +60,12 @@ def get_wire(name: str) -> Wire:
     guest = _GUESTS.get(name)
     try:
         module = import_module(guest.module if guest else f"suture.providers.{name.replace('-', '_')}.wire")
-    except ModuleNotFoundError as error:
-        if guest is None or (error.name or "").partition(".")[0] != guest.package:
-            raise
-        missing = f"{guest.package}, which is not installed: pip install '{guest.requirement}'"
-        raise ConfigError(f"the wire {name} needs {missing}") from error
+    except ModuleNotFoundError:
+        if guest is not None:
+            from suture._extras import check_extra  # noqa: PLC0415 - only for an error
+
+            check_extra(name, guest.package)
+        raise
     return _WIRES.setdefault(name, module.WIRE)
 
 

@@ -27,5 +27,5 @@ def __getattr__(name: str) -> Any:
     """Load a middleware when it is first used, because the wire alone only needs langchain-core."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import_extra("langchain", "langchain>=1.4.4")
+    import_extra("langchain", "langchain")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
