@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from suture.messages import (
@@ -51,6 +52,11 @@ def address(wire: str, url: str) -> str:
 
 def make_model(wire: str, url: str, /, **settings: Any) -> Any:
     return KINDS[wire]("m", base_url=address(wire, url), **settings)
+
+
+def http_of(wire: str) -> Any:
+    """Return the library under the HTTP clients of the SDK: `httpx` or `httpx2`."""
+    return import_module(make_model(wire, "http://127.0.0.1").http_library())
 
 
 def reply(*blocks: ContentBlock, finish: str = "stop", usage: TokenUsage | None = None) -> AgenticMessage:

@@ -119,7 +119,7 @@ def test_a_loop_that_has_ended_is_forgotten():
             model.base_url = f"{server.url}/v1"
             await text_of(model)
             loops.append(ref(asyncio.get_running_loop()))
-            clients.append((await own_clients()).http)
+            clients.append((await own_clients(model.http_library())).http)
 
     model = make_model("openai-chat", "http://127.0.0.1")
     asyncio.run(run())
@@ -188,7 +188,7 @@ def given_anthropic(url: str) -> Any:
 def given_gemini(url: str) -> Any:
     import google.genai as genai  # noqa: PLR0402 - stubs of another package hide it from `from google import`
 
-    return genai.Client(api_key="given", http_options={"base_url": url})
+    return genai.Client(api_key="given", http_options={"base_url": url, "api_version": "v1"})
 
 
 def given_bedrock(url: str) -> Any:

@@ -11,7 +11,6 @@ from email.utils import format_datetime
 from typing import Any
 
 import anthropic
-import httpx2
 import openai
 import pytest
 
@@ -24,7 +23,18 @@ from suture.models import ModelRequest
 from suture.testing import ScriptedModel
 from tests.models.loopback import Answer, Loopback, loopback
 from tests.models.providers import KINDS as KINDS_OF_MODELS
-from tests.models.providers import WIRES, address, call_reply, frame, make_model, refusal, streamed, text_reply, whole
+from tests.models.providers import (
+    WIRES,
+    address,
+    call_reply,
+    frame,
+    http_of,
+    make_model,
+    refusal,
+    streamed,
+    text_reply,
+    whole,
+)
 
 pytestmark = pytest.mark.usefixtures("surroundings", "at_once")
 CLOSED = Answer(head=b"")
@@ -304,7 +314,7 @@ def test_nor_is_one_that_comes_up_through_the_sdk(wire: str):
 
     async def fails() -> tuple[Exception, int]:
         async with loopback([streamed(wire, text_reply())]) as server:
-            http = httpx2.AsyncClient(event_hooks={"request": [hook]})
+            http = http_of(wire).AsyncClient(event_hooks={"request": [hook]})
             client = SDKS[wire](base_url=address(wire, server.url), api_key="none", max_retries=0, http_client=http)
             with pytest.raises(ModelError, match="the program's own hook") as caught:
                 await ChatModelAgent(model=KINDS_OF_MODELS[wire]("m", client=client)).run("hi")

@@ -15,7 +15,7 @@ from suture._aio import _THREADS
 from suture.events import MessageDelta
 from suture.models import closing
 from tests.models.loopback import Answer, Loopback, loopback
-from tests.models.providers import HELLO, WIRES, frames, make_model, stream_headers, streamed, text_reply
+from tests.models.providers import HELLO, WIRES, frames, http_of, make_model, stream_headers, streamed, text_reply
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 SOON = 60.0
@@ -154,22 +154,23 @@ def test_a_server_that_is_silent_is_left_after_the_timeout(wire: str):
 
 @pytest.mark.parametrize("timeout", [None, 600.0])
 def test_a_timeout_of_somebody_elses_is_not_taken_for_ours(timeout: float | None):
-    import httpx2
     import openai
 
     from suture.errors import ModelTimeoutError
     from suture.models import OpenAIChatModel
 
-    class Late(httpx2.AsyncByteStream):
+    library = http_of("openai-chat")
+
+    class Late(library.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             yield b": wait\n\n"
             raise TimeoutError("the tunnel is slow")
 
-    def answer(_: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Late())
+    def answer(_: Any) -> Any:
+        return library.Response(200, headers={"content-type": "text/event-stream"}, stream=Late())
 
     async def run() -> None:
-        http = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
+        http = library.AsyncClient(transport=library.MockTransport(answer))
         async with openai.AsyncOpenAI(base_url="http://127.0.0.1", api_key="none", http_client=http) as client:
             with pytest.raises(ModelTimeoutError, match="the tunnel is slow"):
                 await read(OpenAIChatModel("m", client=client, timeout=timeout))

@@ -13,7 +13,18 @@ from suture.errors import ConfigError, ModelTimeoutError
 from suture.models import ModelRequest, OpenAIChatModel
 from suture.models.limits import Limits
 from tests.models.loopback import Answer, loopback
-from tests.models.providers import HELLO, KINDS, WIRES, address, frames, make_model, stream_headers, text_reply, whole
+from tests.models.providers import (
+    HELLO,
+    KINDS,
+    WIRES,
+    address,
+    frames,
+    http_of,
+    make_model,
+    stream_headers,
+    text_reply,
+    whole,
+)
 from tests.models.test_leaving import SOON, broken_off, model_is_ready, read, silent
 
 pytestmark = pytest.mark.usefixtures("surroundings")
@@ -124,15 +135,14 @@ def test_a_stream_without_end_is_left_after_the_total_time(wire: str):
 
 @pytest.mark.parametrize("wire", ["openai-chat", "openai-responses", "anthropic", "gemini"])
 def test_a_connection_has_five_seconds_whatever_the_address(wire: str, monkeypatch: pytest.MonkeyPatch):
-    import httpx2
-
+    library = http_of(wire)
     seen: list[Any] = []
 
-    async def refuse(_: Any, request: httpx2.Request) -> None:
+    async def refuse(_: Any, request: Any) -> None:
         seen.append(request.extensions["timeout"])
-        raise httpx2.ConnectError("no line")
+        raise library.ConnectError("no line")
 
-    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", refuse)
+    monkeypatch.setattr(library.AsyncHTTPTransport, "handle_async_request", refuse)
 
     async def run() -> None:
         for url, settings in (

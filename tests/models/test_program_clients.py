@@ -24,7 +24,7 @@ from suture.errors import ConfigError, ModelError
 from suture.models import OpenAIChatModel
 from suture.models.clients import _ATTRIBUTE, client_of_loop
 from tests.models.loopback import Asked, json_answer, loopback, serving
-from tests.models.providers import KINDS, WRITERS, streamed, text_reply
+from tests.models.providers import KINDS, WRITERS, http_of, streamed, text_reply
 from tests.models.test_clients import (
     GIVEN,
     given_anthropic,
@@ -37,6 +37,7 @@ from tests.models.test_clients import (
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 SAID = "The sea is calm."
+HTTPX = http_of("openai-chat")
 ASYNC = [each for each in GIVEN if each[0] != "bedrock"]
 MAKERS = [(wire, make) for wire, make, _ in GIVEN]
 
@@ -183,13 +184,11 @@ def test_a_key_that_is_changed_later_is_sent():
 
 
 def test_another_http_client_in_the_same_client_is_used():
-    from httpx2 import AsyncClient
-
     with serving([streamed("openai-chat", text_reply())]) as server:
         client = given_openai(server.url)
         agent = make_agent("openai-chat", client)
         agent.run_sync("hi")
-        client._client = AsyncClient(headers={"x-second": "yes"})
+        client._client = HTTPX.AsyncClient(headers={"x-second": "yes"})
         agent.run_sync("hi")
         assert [asked.headers.get("x-second") for asked in server.requests] == [None, "yes"]
         transport: Any = client._client._transport
@@ -228,9 +227,7 @@ def test_the_copy_of_a_client_that_is_gone_is_closed_while_the_loop_goes_on():
 
 
 def http_with(**settings: Any) -> Any:
-    from httpx2 import AsyncClient
-
-    return AsyncClient(**settings)
+    return HTTPX.AsyncClient(**settings)
 
 
 def openai_over(http: Any, url: str) -> Any:
@@ -271,10 +268,8 @@ def test_a_proxy_of_the_http_client_holds_in_each_loop():
 
 
 def test_mounts_of_the_http_client_hold_in_each_loop():
-    from httpx2 import AsyncHTTPTransport
-
     with serving([streamed("openai-chat", text_reply())]) as server:
-        http = http_with(mounts={"http://127.0.0.1": AsyncHTTPTransport(retries=1)}, transport=Refusing())
+        http = http_with(mounts={"http://127.0.0.1": HTTPX.AsyncHTTPTransport(retries=1)}, transport=Refusing())
         assert run_everywhere(make_agent("openai-chat", openai_over(http, server.url))) == [SAID] * 5
         assert server.connections == 3
 
@@ -290,9 +285,7 @@ class Refusing:
 
 
 def test_a_transport_around_another_has_its_own_connections_in_each_loop():
-    from httpx2 import AsyncBaseTransport, AsyncHTTPTransport
-
-    class Counting(AsyncBaseTransport):
+    class Counting(HTTPX.AsyncBaseTransport):
         def __init__(self, inner: Any) -> None:
             self.inner, self.seen = inner, seen
 
@@ -305,20 +298,18 @@ def test_a_transport_around_another_has_its_own_connections_in_each_loop():
 
     seen: list[str] = []
     with serving([streamed("openai-chat", text_reply())]) as server:
-        http = http_with(transport=Counting(AsyncHTTPTransport()))
+        http = http_with(transport=Counting(HTTPX.AsyncHTTPTransport()))
         assert run_everywhere(make_agent("openai-chat", openai_over(http, server.url))) == [SAID] * 5
         assert seen == ["POST"] * 5
         assert server.connections == 3
 
 
 def test_a_transport_that_has_no_pool_is_used_as_it_is():
-    from httpx2 import AsyncBaseTransport, Response
-
-    class Own(AsyncBaseTransport):
+    class Own(HTTPX.AsyncBaseTransport):
         async def handle_async_request(self, request: Any) -> Any:
             used.append(self)
             pieces = streamed("openai-chat", text_reply()).pieces
-            return Response(200, headers={"content-type": "text/event-stream"}, content=b"".join(pieces))
+            return HTTPX.Response(200, headers={"content-type": "text/event-stream"}, content=b"".join(pieces))
 
     used: list[Any] = []
     own = Own()

@@ -119,7 +119,9 @@ class BedrockModel(ProviderModel[NativeM]):
             identity = meta.get("RequestId", "")
             return status_error("bedrock", status, body, headers, key=self.key_from, request_id=identity)
         if isinstance(error, found.ParamValidationError):
-            return ModelRequestError(str(error), provider="bedrock")
+            is_unknown = "Unknown parameter in input" in str(error)
+            hint = f" (boto3 {import_extra('boto3', 'bedrock').__version__}; a newer release may)" if is_unknown else ""
+            return ModelRequestError(f"{error}{hint}", provider="bedrock")
         if isinstance(error, (found.NoCredentialsError, found.NoRegionError, found.PartialCredentialsError)):
             return ConfigError(
                 f"BedrockModel cannot ask: {error} Set {self.key_from} and AWS_DEFAULT_REGION, or pass client="

@@ -9,6 +9,7 @@ a pool is shared.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 from weakref import ref
@@ -24,6 +25,8 @@ _WAYS = frozenset(("_client", "_async_httpx_client", "_transport", "_pool"))
 """The attributes that lead from an SDK's client to the pools, through httpx or httpx2."""
 _GENAI = "_api_client"
 """The attribute in which clients of google-genai have what sends their requests."""
+_OF_A_LOOP = frozenset(("_aiohttp_session", "_async_auth_lock", "_async_auth_lock_creation_lock"))
+"""What older releases of google-genai make when a loop first needs it, and newer ones for each loop."""
 _NEW: Any = object()
 
 
@@ -121,6 +124,7 @@ class _Copy:
             return False
         state = _settings_of(node)
         changed = {name: value for name, value in state.items() if self._seen.get(name, _NEW) is not value}
+        changed = {name: value for name, value in changed.items() if name not in _OF_A_LOOP}
         self._seen.update(changed)
         if self.node is node or not changed:
             return True
@@ -163,6 +167,8 @@ class _Copy:
         known[id(node)] = made
         if hasattr(made, "aclose") and own.keys() & {"_connections", "client"}:
             self._ends.append(made.aclose)
+        if "_aiohttp_session" in own:
+            self._ends.append(partial(_close_sessions, made))
         return made
 
     def _own_connections(self, node: Any, state: dict[str, Any]) -> dict[str, Any] | None:
@@ -171,17 +177,11 @@ class _Copy:
             return {"_connections": [], "_requests": []}
         if "client" in state and hasattr(node, "get_client"):  # aiohttp under httpx, which makes its session when used
             return {"client": None} if _is_own_session(node, state["client"]) else {}
-        if "_aiohttp_sessions" in state:  # google-genai
-            sessions: dict[Any, Any] = {}
-
-            async def end() -> None:
-                for session in sessions.values():
-                    await session.close()
-
-            self._ends.append(end)
+        if "_async_httpx_client" in state:  # google-genai
             # A copy closes the synchronous client when it is collected, so it must not have that.
-            blank = {"_aiohttp_sessions": sessions, "_httpx_client": None, "_authorized_session": None}
-            return {**blank, "_async_httpx_client": self._renew(state.get("_async_httpx_client"), {})}
+            own: dict[str, Any] = dict.fromkeys(("_httpx_client", "_authorized_session", *_OF_A_LOOP))
+            own |= {"_aiohttp_sessions": {}, "_aiohttp_session": _find_session(state)}
+            return {**own, "_async_httpx_client": self._renew(state["_async_httpx_client"], {})}
         return None
 
 
@@ -192,6 +192,19 @@ def _state_of(thing: Any) -> dict[str, Any]:
 def _settings_of(node: Any) -> dict[str, Any]:
     """Return the attributes of `node` but for parts that an SDK's client made of itself, such as `client.chat`."""
     return {name: value for name, value in _state_of(node).items() if _state_of(value).get("_client") is not node}
+
+
+def _find_session(genai: dict[str, Any]) -> Any:
+    """Return the session of aiohttp that a program has given to a client of google-genai."""
+    return getattr(genai.get("_http_options"), "aiohttp_client", None)
+
+
+async def _close_sessions(genai: Any) -> None:
+    """Close the sessions of aiohttp that a copy of a client of google-genai has opened."""
+    state = _state_of(genai)
+    for session in (*state["_aiohttp_sessions"].values(), state["_aiohttp_session"]):
+        if session is not None and session is not _find_session(state):
+            await session.close()
 
 
 def _is_own_session(transport: Any, session: Any) -> bool:

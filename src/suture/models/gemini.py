@@ -6,7 +6,6 @@ from contextlib import contextmanager, suppress
 from os import environ
 from typing import Any, ClassVar
 
-from suture._extras import import_extra
 from suture.codecs.contents import overlay, rest_of
 from suture.codecs.requests import take_out
 from suture.errors import ConfigError, InputError, ModelError, SutureError
@@ -15,13 +14,12 @@ from suture.messages import NativeM
 from suture.models.http import answers, brief, status_error, time_limits
 from suture.models.options import Envelope
 from suture.models.provider import NO_KEY, Body, ProviderModel
+from suture.models.sdks import find_google
 from suture.providers.gemini.stream import read_details
 from suture.wires.fields import is_map, map_of
 
 _DUMMY = [{"role": "user", "parts": [{"text": "."}]}]
 """A dummy for the SDK's own arguments, which `extra_body` replaces."""
-_NO_AUTOMATION = {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
-"""Turns off what the SDK would do by itself: that is the agent's work."""
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE")
 
 
@@ -49,7 +47,7 @@ class GeminiModel(ProviderModel[NativeM]):
         envelope = body.envelope
         headers = {**envelope.http_options.get("headers", {}), **envelope.headers}
         options = {**envelope.http_options, "headers": headers, "extra_body": body.payload}
-        asked = {"model": self.model, "contents": _DUMMY, "config": {**_NO_AUTOMATION, "http_options": options}}
+        asked = {"model": self.model, "contents": _DUMMY, "config": {**find_google().switches, "http_options": options}}
         if not body.streaming:
             with _waiting(envelope):
                 whole = await models.generate_content(**asked)
@@ -92,7 +90,7 @@ class GeminiModel(ProviderModel[NativeM]):
         return body._replace(messages=sign_foreign_calls(self.model, body.messages))
 
     def failure(self, error: Exception) -> SutureError | None:
-        errors = import_extra("google.genai.errors", "google")
+        errors = find_google().errors
         given: Any = error
         if isinstance(error, errors.APIError):
             headers: Mapping[str, str] = getattr(given.response, "headers", None) or {}
@@ -108,8 +106,11 @@ class GeminiModel(ProviderModel[NativeM]):
             return ModelError(f"it sent what is no JSON ({brief(error)})", provider="gemini", retryable=True)
         return ModelError(brief(error), provider="gemini") if kind in {"google", "pydantic_core"} else None
 
+    def http_library(self) -> str:
+        return find_google().http
+
     def make_client(self, http: Any) -> Any:
-        genai = import_extra("google.genai", "google")
+        genai = find_google().module
         key = self.api_key or (NO_KEY if self.base_url is not None else None)
         if key is None and not any(environ.get(name) for name in _KEYS):  # the SDK would leave half a client behind
             raise ConfigError(f"GeminiModel has no key: set {self.key_from}")

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
+from importlib import import_module
 from math import isfinite
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -79,7 +80,7 @@ _ANY_GZIP = zlib.MAX_WBITS + 32
 _CONNECTIONS = {"max_connections": 1000, "max_keepalive_connections": 100}
 _ATTRIBUTE = "_suture_http"
 _CLOSED = "disconnected without sending a response"
-"""What httpx2 says of a connection that closed before an answer; other violations of the protocol are answers."""
+"""What a client says of a connection that closed before an answer; other violations of the protocol are answers."""
 
 
 # Refusals and failures
@@ -262,23 +263,27 @@ class OwnClients(NamedTuple):
     by_model: WeakKeyDictionary[Any, Any]
 
 
-async def own_clients() -> OwnClients:
-    """Return the clients of the running loop."""
-    return await of_the_loop(
-        _ATTRIBUTE, lambda: OwnClients(_make_client(), WeakKeyDictionary()), lambda clients: clients.http.aclose()
-    )
+async def own_clients(library: str) -> OwnClients:
+    """Return the clients of the running loop over `httpx` or `httpx2`, whichever the SDK stands on.
+
+    Both are alike but for their names.
+    """
+
+    def make() -> OwnClients:
+        return OwnClients(_make_client(import_module(library)), WeakKeyDictionary())
+
+    return await of_the_loop(f"{_ATTRIBUTE}_{library}", make, lambda clients: clients.http.aclose())
 
 
-def _make_client() -> Any:
-    from httpx2 import AsyncByteStream, AsyncClient, Limits  # noqa: PLC0415 - comes with the SDKs
-
-    class Client(AsyncClient):
+def _make_client(library: Any) -> Any:
+    class Client(library.AsyncClient):
         async def send(self, request: Any, **options: Any) -> Any:
             if (seconds := time_limits.get()) is not None:
                 request.extensions["timeout"] = dict(seconds)
-            return await _send(partial(super().send, **options), request)
+            above: Any = super()
+            return await _send(partial(above.send, **options), request, library)
 
-    class Bounded(AsyncByteStream):
+    class Bounded(library.AsyncByteStream):
         """A body with a limit: an error is cut, a reply that is too long is refused."""
 
         def __init__(self, whole: Any, bound: Bound) -> None:
@@ -304,20 +309,18 @@ def _make_client() -> Any:
 
     return Client(
         follow_redirects=False,
-        limits=Limits(**_CONNECTIONS),
+        limits=library.Limits(**_CONNECTIONS),
         headers={"accept-encoding": "gzip"},
         event_hooks={"response": [bound]},
     )
 
 
-async def _send(send: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
+async def _send(send: Callable[[Any], Awaitable[Any]], request: Any, library: Any) -> Any:
     """Send `request`, again if it went out on a kept connection that the server was closing.
 
     Any server may close an idle connection, and llama.cpp's closes each behind a stream without saying so. If the next
     request meets the close, it was not read. Each time a connection leaves the pool, so at last there is a new one.
     """
-    from httpx2 import ReadError, RemoteProtocolError  # noqa: PLC0415 - comes with the SDKs
-
     while True:
         seen: list[str] = []
 
@@ -327,8 +330,8 @@ async def _send(send: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
         request.extensions["trace"] = note
         try:
             return await send(request)
-        except (ReadError, RemoteProtocolError) as error:
+        except (library.ReadError, library.RemoteProtocolError) as error:
             is_new = any(".connect_" in event for event in seen)
             has_answer = any(event.endswith("receive_response_headers.complete") for event in seen)
-            if is_new or has_answer or (isinstance(error, RemoteProtocolError) and _CLOSED not in str(error)):
+            if is_new or has_answer or (isinstance(error, library.RemoteProtocolError) and _CLOSED not in str(error)):
                 raise

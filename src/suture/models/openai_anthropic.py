@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, cast
 
-from suture._extras import import_extra
 from suture.codecs import Codec, get_codec
 from suture.errors import ConfigError, ModelError, SutureError
 from suture.kernel import closing
@@ -16,6 +15,7 @@ from suture.messages import NativeM
 from suture.models.http import Bound, brief, secrets_in, status_error
 from suture.models.provider import NO_KEY, Body, ProviderModel, WholeBody, to_json
 from suture.models.sampling import renames_max_tokens
+from suture.models.sdks import StainlessSDK, find_stainless
 from suture.wires import get_wire
 from suture.wires.fields import parse_json
 
@@ -83,14 +83,14 @@ class SDKModel(ProviderModel[NativeM]):
     @asynccontextmanager
     async def _ask(self, client: Any, body: Body) -> AsyncGenerator[Any]:
         """Yield the SDK's raw streaming response; the body is sent as ready bytes if the client takes them."""
-        is_azure = hasattr(client, "_api_version")  # it reads the model's name from the payload
-        sent: dict[str, Any] = {"body": body.payload} if is_azure else {"content": body.content}
+        takes_bytes = self._sdk.takes_bytes and not hasattr(client, "_api_version")  # Azure's reads the model's name
+        sent: dict[str, Any] = {"content": body.content} if takes_bytes else {"body": body.payload}
         envelope, headers = body.envelope, {**body.envelope.headers, "Content-Type": "application/json", _RAW: "stream"}
         options: dict[str, Any] = {"headers": headers, "params": envelope.query}
         if envelope.timeout is not None:
             options["timeout"] = envelope.timeout
         elif self.is_timed or envelope.is_timed:
-            options["timeout"] = self._import_sdk().Timeout(envelope.limits.silence, connect=envelope.limits.connect)
+            options["timeout"] = self._sdk.module.Timeout(envelope.limits.silence, connect=envelope.limits.connect)
         await self.renew_key(client)
         response = await client.post(self.path, **sent, cast_to=object, options=options)
         try:
@@ -105,11 +105,15 @@ class SDKModel(ProviderModel[NativeM]):
         """Return the body with the model's name and the `stream` flag."""
         return body._replace(settings={"model": self.model, **body.settings, "stream": body.streaming})
 
-    def _import_sdk(self) -> Any:
-        return import_extra(self.brand.lower(), self.brand.lower())
+    @property
+    def _sdk(self) -> StainlessSDK:
+        return find_stainless(self.brand.lower(), self.brand)
+
+    def http_library(self) -> str:
+        return self._sdk.http
 
     def failure(self, error: Exception) -> SutureError | None:
-        sdk, given, provider = self._import_sdk(), cast("Any", error), self.codec_name
+        sdk, given, provider = self._sdk.module, cast("Any", error), self.codec_name
         if isinstance(error, sdk.APIStatusError):
             body = given.body if given.body is not None else given.response.text
             about = {"key": self.key_hint, "request_id": given.request_id or ""}
@@ -125,7 +129,7 @@ class SDKModel(ProviderModel[NativeM]):
         return [*super().keys_of(client), *secrets_in(headers)]
 
     def make_client(self, http: Any) -> Any:
-        sdk = self._import_sdk()
+        sdk = self._sdk.module
         chosen: dict[str, Any] = {}
         if self.base_url is not None:
             chosen = {"base_url": self.base_url, "api_key": NO_KEY}
@@ -142,6 +146,8 @@ class SDKModel(ProviderModel[NativeM]):
         if self.base_url is not None:
             for name, nothing in _ENVIRONMENT.items():
                 setattr(client, name, nothing)
+        if chosen and hasattr(client, "auth_token"):  # older releases send the environment's beside a key
+            client.auth_token = None
         return client
 
 

@@ -300,13 +300,17 @@ class ProviderModel(ABC, Generic[NativeM]):
         """Return the client of the running loop: a copy of the one that was passed in, or one over our HTTP client."""
         if self.given_client is not None:
             return await client_of_loop(self.given_client)
-        clients = await own_clients()
+        clients = await own_clients(self.http_library())
         address, client = clients.by_model.get(self, ("", None))
         if client is None or address != self.base_url:
             client = self.make_client(clients.http)
             self._secrets.update(self.keys_of(client))
             clients.by_model[self] = self.base_url, client
         return client
+
+    def http_library(self) -> str:
+        """Return the name of the library under the SDK's clients."""
+        raise NotImplementedError
 
     def make_client(self, http: Any) -> Any:
         """Return a client of the SDK over an HTTP client."""
