@@ -1,5 +1,7 @@
 """What a docstring says about a tool and its parameters."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -116,3 +118,36 @@ def test_what_numpys_style_says_reaches_the_schema():
         "Name of the city, as it is written there. More of it.",
         "How long: in all.",
     ]
+
+
+STRIPPED = """
+import warnings
+from typing import Annotated
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    from suture import tool
+    from suture.middleware.reading_tools import reading_tools
+
+    @tool(description="Look up the tides.")
+    def tides(port: Annotated[str, "Which port."]) -> str: ...
+
+    own = reading_tools(lambda: ..., lambda name: None, "read_file", 1000)
+    print([str(each.message) for each in told])
+    for name in ("first", "second"):
+        @tool(name=name)
+        def lost(port: str) -> str:
+            '''Do something.'''
+    print([str(each.message) for each in told])
+print(tides.info.description, tides.info.parameters["properties"]["port"]["description"])
+print([bool(each.info.description) for each in own])
+"""
+
+
+@pytest.mark.parametrize("options", [["-OO"], []])
+def test_without_docstrings_one_warning_says_what_to_write_instead(options: list[str]):
+    done = subprocess.run([sys.executable, *options, "-c", STRIPPED], capture_output=True, text=True, check=True)
+    lost, advice = "python -OO removes docstrings", "write @tool(description='…') and Annotated[str, '…'], or run"
+    before, after, *rest = done.stdout.splitlines()
+    assert before == "[]"
+    assert (after.count(lost), after.count(advice)) == ((1, 1) if options else (0, 0))
+    assert rest == ["Look up the tides. Which port.", "[True, True, True]"]

@@ -10,7 +10,7 @@ from bisect import bisect
 from collections import ChainMap
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from suture._aio import closing
 from suture._text import visible
@@ -41,6 +41,12 @@ _EMPTY = "[the file is empty]"
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 
 
+# What models are told stands in no docstring, which `python -OO` would remove.
+_READ = "Read tool output that was saved, as numbered lines. The last line of the result says how to go on."
+_LIST = "List the tool output of this conversation that was saved: path, tool, length, and why it was saved."
+_GREP = "Find lines in tool output that was saved; gives path:line:text."
+
+
 def reading_tools(
     record: Callable[[], Record], backend_of: BackendOf, read_name: str, limit: int
 ) -> tuple[Tool[..., Any], ...]:
@@ -51,8 +57,11 @@ def reading_tools(
     ['read_file', 'ls', 'grep']
     """
     shelf = _Shelf(record, backend_of, read_name, max(limit, _LEAST))
-    read = tool(shelf.read_file, name=read_name, idempotent=True)
-    others = [tool(shelf.ls, name="ls", idempotent=True), tool(shelf.grep, name="grep", idempotent=True)]
+    read = tool(shelf.read_file, name=read_name, description=_READ, idempotent=True)
+    others = [
+        tool(shelf.ls, name="ls", description=_LIST, idempotent=True),
+        tool(shelf.grep, name="grep", description=_GREP, idempotent=True),
+    ]
     return (read, *[each for each in others if each.name != read_name])
 
 
@@ -69,25 +78,16 @@ class _Shelf:
 
     async def read_file(
         self,
-        path: str,
-        offset: int = 1,
-        limit: int = _LINES,
-        tail: int = 0,
-        char_offset: int | None = None,
-        char_limit: int | None = None,
-        search: str | None = None,
+        path: Annotated[str, "Where it was saved, as a notice or ls says."],
+        offset: Annotated[int, "The first line to read, from 1."] = 1,
+        limit: Annotated[int, "How many lines to read."] = _LINES,
+        tail: Annotated[int, "Read so many of the last lines instead."] = 0,
+        char_offset: Annotated[
+            int | None, "Read by characters instead, leaving out so many at the beginning; for endless lines."
+        ] = None,
+        char_limit: Annotated[int | None, "How many characters to read."] = None,
+        search: Annotated[str | None, "Show only lines that contain this text, from offset on."] = None,
     ) -> ToolResult:
-        """Read tool output that was saved, as numbered lines. The last line of the result says how to go on.
-
-        Args:
-            path: Where it was saved, as a notice or ls says.
-            offset: The first line to read, from 1.
-            limit: How many lines to read.
-            tail: Read so many of the last lines instead.
-            char_offset: Read by characters instead, leaving out so many at the beginning; for endless lines.
-            char_limit: How many characters to read.
-            search: Show only lines that contain this text, from offset on.
-        """
         most, first = self._most_of(self._read_name), _bound(offset, 1)
         room = max(most - _MARGIN, _LEAST - _MARGIN)
         count = _bound(limit, 1) if limit > 0 else _LINES
@@ -108,28 +108,16 @@ class _Shelf:
 
         return await _answer(window(), most)
 
-    async def ls(self, offset: int = 1) -> ToolResult:
-        """List the tool output of this conversation that was saved: path, tool, length, and why it was saved.
-
-        Args:
-            offset: The first entry to list, from 1.
-        """
+    async def ls(self, offset: Annotated[int, "The first entry to list, from 1."] = 1) -> ToolResult:
         most = self._most_of("ls")
         return ToolResult((TextPart(_list(self._all(), _bound(offset, 1), _room(most))[:most]),))
 
     async def grep(
         self,
-        pattern: str,
-        path: str | None = None,
-        ignore_case: bool = False,  # noqa: FBT001, FBT002 - a model passes it by name
+        pattern: Annotated[str, "The text to look for; plain text, not a regular expression."],
+        path: Annotated[str | None, "Where to look; in all that was saved, if not given."] = None,
+        ignore_case: Annotated[bool, "Whether upper and lower case are the same."] = False,  # noqa: FBT002 - passed by name
     ) -> ToolResult:
-        """Find lines in tool output that was saved; gives path:line:text.
-
-        Args:
-            pattern: The text to look for; plain text, not a regular expression.
-            path: Where to look; in all that was saved, if not given.
-            ignore_case: Whether upper and lower case are the same.
-        """
         most, problems = self._most_of("grep"), list[str]()
 
         async def rows(files: Sequence[Saved], wanted: str) -> AsyncIterator[str]:

@@ -2,10 +2,12 @@
 
 import inspect
 import re
+import sys
 import typing
+import warnings
 from collections import abc
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from types import MethodType, UnionType
 from typing import Annotated, Any, TypeVar, Unpack, cast, get_args, get_origin, overload
 
@@ -234,7 +236,17 @@ def _make(
     info = new.info
     info = replace(info, name=name or info.name, description=info.description if description is None else description)
     _check_name(info.name)
+    if sys.flags.optimize > 1 and not info.description:
+        _warn_of_docstrings()
     return replace(new, info=info, **policies)
+
+
+@cache
+def _warn_of_docstrings() -> None:
+    """Warn, once, of what `python -OO` takes from tools."""
+    lost = "python -OO removes docstrings, so models are not told what tools and their arguments are for"
+    advice = "write @tool(description='…') and Annotated[str, '…'], or run the program with -O"
+    warnings.warn(f"{lost}; {advice}", RuntimeWarning, stacklevel=2)
 
 
 def _check_name(name: object) -> None:
