@@ -125,7 +125,7 @@ def proxied(kind: str, upstream: str) -> Iterator[tuple[str, int]]:
     port = free_port()
     with ExitStack() as stack:
         if kind == _SUTURE:
-            command = [sys.executable, "-m", "suture.cli", "proxy", "--upstream", upstream, "--port", str(port)]
+            command = [sys.executable, "-m", "suture", "proxy", "--upstream", upstream, "--port", str(port)]
             program = stack.enter_context(started(command, port))
         else:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

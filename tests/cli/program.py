@@ -15,7 +15,7 @@ from suture.cli import main
 
 TIMEOUT = 60
 BYTECODE = str(Path(gettempdir()) / f"suture-bytecode-{os.getuid()}")
-COMMAND = [sys.executable, "-m", "suture.cli"]
+COMMAND = [sys.executable, "-m", "suture"]
 USER = {"role": "user", "content": "What is the weather in Kyoto?"}
 ANSWER = {"role": "assistant", "content": "Sunny."}
 STOP = {"role": "user", "content": "Never mind."}

@@ -172,7 +172,7 @@ def test_help_into_a_closed_pipe_ends_quietly():
     reader, writer = os.pipe()
     os.close(reader)
     ended = subprocess.run(
-        [sys.executable, "-m", "suture.cli", "--help"],
+        [sys.executable, "-m", "suture", "--help"],
         stdout=writer,
         stderr=subprocess.PIPE,
         timeout=TIMEOUT,

@@ -298,7 +298,7 @@ def test_an_error_of_our_own_is_still_one_line(
 def run_in_shell(line: str) -> Done:
     """Run the command as a shell does, with its redirections."""
     ended = subprocess.run(
-        ["/bin/sh", "-c", f'"$0" -m suture.cli {line}', COMMAND[0]],
+        ["/bin/sh", "-c", f'"$0" -m suture {line}', COMMAND[0]],
         capture_output=True,
         text=True,
         timeout=TIMEOUT,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from suture.messages import AgenticMessage, FunctionToolCall, Message, ToolCall, to_json
-from tests.cli.program import ANSWER, DANGLING, GOOD, USER, read_lines, run, turn, write_json, write_lines
+from tests.cli.program import ANSWER, DANGLING, GOOD, USER, read_lines, run, run_apart, turn, write_json, write_lines
 
 
 def test_an_acceptable_history_ends_with_0_and_says_so(tmp_path: Path):
@@ -142,3 +142,8 @@ def test_a_wrong_command_line_is_one_line_and_2(arguments: list[str], told: str)
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith("suture: ")
     assert told in done.err
+
+
+def test_the_package_is_run_as_the_command_and_calls_itself_so():
+    ended = run_apart("check", "--help")
+    assert (ended.status, ended.out.split()[:3]) == (0, ["usage:", "suture", "check"])

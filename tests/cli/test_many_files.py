@@ -123,7 +123,7 @@ def test_what_goes_to_dev_stdout_goes_where_standard_output_goes(command: list[s
     with log.open("wb") as out:
         out.write(b"before\n")
         out.flush()
-        asked = [sys.executable, "-m", "suture.cli", *command, folder / "good.json", "-o", "/dev/stdout"]
+        asked = [sys.executable, "-m", "suture", *command, folder / "good.json", "-o", "/dev/stdout"]
         subprocess.run(asked, stdout=out, check=True, timeout=TIMEOUT, env=environment())
         out.write(b"after\n")
     lines = log.read_bytes().splitlines()
@@ -226,7 +226,7 @@ def test_a_conversation_that_is_refused_is_a_bad_line_too(tmp_path: Path):
 
 def test_repaired_lines_come_out_while_more_are_going_in():
     with subprocess.Popen(
-        [sys.executable, "-m", "suture.cli", "repair", "-"],
+        [sys.executable, "-m", "suture", "repair", "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=environment(),
@@ -271,7 +271,7 @@ def test_colours_come_when_they_are_asked_for(tmp_path: Path, monkeypatch: pytes
         monkeypatch.delenv(name, raising=False)
 
     def colours(*arguments: str, **variables: str) -> bool:
-        command = [sys.executable, "-m", "suture.cli", "check", *arguments, str(path)]
+        command = [sys.executable, "-m", "suture", "check", *arguments, str(path)]
         ended = subprocess.run(command, capture_output=True, env={**environment(), **variables}, check=False)
         return b"\x1b[" in ended.stdout
 
@@ -316,7 +316,7 @@ def test_completion_knows_every_command_and_its_options(shell: str):
 
 def test_a_full_disk_is_told_by_commands_that_print():
     with Path("/dev/full").open("wb") as full:
-        asked = [sys.executable, "-m", "suture.cli", "completion", "fish"]
+        asked = [sys.executable, "-m", "suture", "completion", "fish"]
         done = subprocess.run(
             asked, stdout=full, stderr=subprocess.PIPE, timeout=TIMEOUT, env=environment(), check=False
         )

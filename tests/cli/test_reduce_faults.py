@@ -139,21 +139,21 @@ def test_a_history_that_cannot_be_written_takes_the_files_with_it(tmp_path: Path
 
 def test_a_full_disk_behind_standard_output_takes_the_files_with_it(tmp_path: Path):
     path, saved = write_json(tmp_path / "h.json", LONG), tmp_path / "saved"
-    done = in_shell('"$0" -m suture.cli "$@" > /dev/full', *LIMIT, "--save-to", saved, path)
+    done = in_shell('"$0" -m suture "$@" > /dev/full', *LIMIT, "--save-to", saved, path)
     assert done == (2, "", "suture: standard output: cannot be written: no space left on device\n")
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_closed_standard_output_takes_the_files_with_it(tmp_path: Path):
     path, saved = write_json(tmp_path / "h.json", LONG), tmp_path / "saved"
-    done = in_shell('"$0" -m suture.cli "$@" >&-', *LIMIT, "--save-to", saved, path)
+    done = in_shell('"$0" -m suture "$@" >&-', *LIMIT, "--save-to", saved, path)
     assert done == (2, "", "suture: standard output: is closed\n")
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_history_that_is_in_its_place_keeps_its_files_even_if_that_cannot_be_told(tmp_path: Path):
     path, saved, out = write_json(tmp_path / "h.json", LONG), tmp_path / "saved", tmp_path / "out.json"
-    done = in_shell('"$0" -m suture.cli "$@" > /dev/full', *LIMIT, "--save-to", saved, path, "-o", out)
+    done = in_shell('"$0" -m suture "$@" > /dev/full', *LIMIT, "--save-to", saved, path, "-o", out)
     assert done == (2, "", "suture: standard output: cannot be written: no space left on device\n")
     assert results(json.loads(out.read_text()))[0] == cleared(f"{saved}/clear/call_0")
     assert sorted(files(saved)) == ["clear/call_0", "clear/call_1"]
@@ -163,7 +163,7 @@ def test_a_disk_that_is_full_while_output_is_saved_leaves_nothing_behind(tmp_pat
     path, saved, out = write_json(tmp_path / "h.json", rounds(400, 400_000, 40)), tmp_path / "saved", tmp_path / "out"
     out.write_text(OLD)
     limits = ("--max-tokens", "150", "--skip-truncation")
-    done = in_shell('ulimit -f 64; "$0" -m suture.cli "$@"', *limits, "--save-to", saved, path, "-o", out)
+    done = in_shell('ulimit -f 64; "$0" -m suture "$@"', *limits, "--save-to", saved, path, "-o", out)
     assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith(f"suture: {saved}: 'clear/call_1' ")
     assert "the file would be larger" in done.err

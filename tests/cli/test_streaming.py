@@ -70,7 +70,7 @@ def test_a_document_above_the_limit_is_refused_in_a_pipe_too():
 
 def test_a_document_above_the_limit_is_not_read_whole():
     with subprocess.Popen(
-        [sys.executable, "-m", "suture.cli", "check", "--max-bytes", "100000", "-"],
+        [sys.executable, "-m", "suture", "check", "--max-bytes", "100000", "-"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,

@@ -188,7 +188,7 @@ def test_every_value_that_the_messages_room_offers_is_named():
 @pytest.mark.parametrize("command", ["check", "repair", "reduce", "convert", "chat", "proxy", "run", "doctor"])
 def test_every_option_of_a_command_is_explained(command: str):
     shown = subprocess.run(
-        [sys.executable, "-m", "suture.cli", command, "--help"], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-m", "suture", command, "--help"], capture_output=True, text=True, timeout=60, check=True
     ).stdout
     offered = set(re.findall(r"^  (?:-\w[^,]*, )?(--[\w-]+)", shown, re.MULTILINE)) - {"--help"}
     rows = {option: row for row in table(LINES, "option") for option in re.findall(r"(--[\w-]+)", row[0])}

@@ -15,7 +15,7 @@ from suture.cli.main import main
 from tests.proxy.serving import upstream
 from tests.proxy.test_traffic import BROKEN, PATHS, send
 
-SUTURE = [sys.executable, "-m", "suture.cli"]
+SUTURE = [sys.executable, "-m", "suture"]
 ASK = """
 import http.client, os, sys
 url = os.environ["OPENAI_BASE_URL"].removeprefix("http://")

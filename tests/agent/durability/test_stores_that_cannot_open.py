@@ -128,7 +128,7 @@ agent = ChatModelAgent(model=ScriptedModel([]), checkpoint_store=SQLiteStore("ru
 def test_the_command_line_says_so_in_one_line(tmp_path: Path):
     (tmp_path / "program.py").write_text(PROGRAM)
     text_file(tmp_path / "runs.db")
-    command = [sys.executable, "-m", "suture.cli", "recover", "program:agent"]
+    command = [sys.executable, "-m", "suture", "recover", "program:agent"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     told = f"suture: cannot open the store {tmp_path}/runs.db: {OBSTACLES[text_file]}\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", told)

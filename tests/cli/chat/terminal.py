@@ -21,7 +21,7 @@ from time import monotonic
 from tests.cli.program import TIMEOUT, environment
 
 SUTURE = Path(sys.executable).with_name("suture")
-PROGRAM = [str(SUTURE)] if SUTURE.exists() else [sys.executable, "-m", "suture.cli"]
+PROGRAM = [str(SUTURE)] if SUTURE.exists() else [sys.executable, "-m", "suture"]
 ROWS, COLUMNS = 40, 100
 KEYS = {"C-c": b"\x03", "C-d": b"\x04", "Enter": b"\r", "Up": b"\x1b[A"}
 

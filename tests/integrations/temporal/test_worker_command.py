@@ -36,7 +36,7 @@ agent = make_agent(HERE)
 
 def test_a_worker_from_the_command_line_runs_an_agent_and_ends_when_it_is_told_to(target: str, tmp_path: Path):
     (tmp_path / "agents.py").write_text(MODULE)
-    command = [sys.executable, "-m", "suture.cli", "worker", "agents:agent", "--address", target, "--task-queue", "cli"]
+    command = [sys.executable, "-m", "suture", "worker", "agents:agent", "--address", target, "--task-queue", "cli"]
     with subprocess.Popen(
         command, cwd=tmp_path, env={"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}, stdout=subprocess.PIPE, text=True
     ) as worker:

@@ -1,4 +1,4 @@
-"""`python -m suture.cli` is `suture`."""
+"""`python -m suture` is `suture`."""
 
 import sys
 
