@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import COMMAND, DANGLING, GOOD, TIMEOUT, environment, run, run_apart, write_json, write_lines
+from tests.cli.test_doctor import CLAUDE
 
 OLD = b"what was there before"
 LINE = json.dumps([{"role": "user", "content": "x" * 10_000}, *GOOD]).encode() + b"\n"
@@ -153,6 +154,47 @@ def test_a_full_disk_is_told_on_one_line(tmp_path: Path):
         assert ended.returncode == 2
         assert ended.stderr.count(b"\n") == 1
         assert ended.stderr.endswith(b"cannot be written: no space left on device\n")
+
+
+@pytest.mark.parametrize("unbuffered", ["1", None])
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        ["--help"],
+        ["--version"],
+        ["check", "--help"],
+        ["help", "repair"],
+        ["completion", "bash"],
+        ["check", "--color", "always", "h.json"],
+        ["repair", "--diff", "--color", "always", "h.json"],
+        ["repair", "--color", "always", "h.json", "-o", "out.json"],
+        ["view", "h.json"],
+        ["chat", "--model", "harbour:model"],
+        ["doctor", "h.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_whatever_cannot_reach_standard_output_is_told(tmp_path: Path, command: list[str], unbuffered: str | None):
+    """How a write fails depends on how much Python keeps back, and on who writes: argparse, `rich`, the chat."""
+    write_json(tmp_path / "h.json", DANGLING)
+    write_lines(tmp_path / "h.jsonl", CLAUDE)
+    model = 'from suture.testing import ScriptedModel\nmodel = ScriptedModel(lambda _: "High tide is at six.")\n'
+    (tmp_path / "harbour.py").write_text(model, encoding="utf-8")
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - it is no file
+        ended = subprocess.run(
+            [*COMMAND, *command],
+            input=b"When is high tide?\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=TIMEOUT,
+            check=False,
+            cwd=tmp_path,
+            env=environment(PYTHONUNBUFFERED=unbuffered),
+        )
+    told = b"suture: standard output: cannot be written: no space left on device\n"
+    assert (ended.returncode, ended.stderr) == (2, told)
+    assert not (tmp_path / "out.json").exists()
 
 
 def test_a_reader_that_leaves_ends_it_quietly(tmp_path: Path):

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TextIO
 from suture import events
 from suture._extras import check_extra
 from suture._text import plural, replace_surrogates, shorten_line, visible, visible_lines
-from suture.cli.files import Refusal, complain, describe_error, is_terminal
+from suture.cli.files import Refusal, Unwritten, complain, describe_error, is_terminal, show
 from suture.cli.output import Screen, outline
 from suture.cli.talk import Talk, load_model, load_tools, make_agent
 from suture.kernel import Approval, Outcome, Run, RunResult
@@ -176,14 +176,14 @@ class _Show:
         """Write a piece of the reply; `is_last` flushes a trailing carriage return."""
         text = self._newlines.decode(text, is_last)
         if text:
-            _write(self._out, visible_lines(replace_surrogates(text)))
+            show(self._out, visible_lines(replace_surrogates(text)))
             self._in_line = not text.endswith("\n")
 
     def end_line(self) -> None:
         """Make sure that the next output begins on a new line."""
         self.say("", is_last=True)
         if self._in_line:
-            _write(self._out, "\n")
+            show(self._out, "\n")
             self._in_line = False
 
     def note(self, text: str, indent: str = "  ") -> None:
@@ -201,7 +201,7 @@ class _Show:
 
     def _write_note(self, line: str) -> None:
         if self._console is None:
-            _write(sys.stderr, f"{line}\n")
+            show(sys.stderr, f"{line}\n")
         else:
             self._console.print(Text(line, "dim"), soft_wrap=True)
 
@@ -216,12 +216,6 @@ class _Show:
 
 def _width(indent: str) -> int:
     return max(get_terminal_size((100, 24)).columns - len(indent) - 1, 20)
-
-
-def _write(stream: TextIO | None, text: str) -> None:
-    if stream is not None:  # a shell can close it
-        stream.write(text)
-        stream.flush()
 
 
 # --- the conversation -----------------------------------------------------------------------------
@@ -268,6 +262,8 @@ class _Chat:
                     self._run_command(said)
                 elif said.strip():
                     self._runner.run(self._answer(said[1:] if said.startswith("//") else said))
+            except Unwritten:
+                raise
             except Refusal as refusal:
                 self._fail(str(refusal))
             if self._signal_status:
@@ -407,8 +403,6 @@ class _Chat:
             screen.say(f"{name} takes nothing after it; //… sends a message that begins with a slash")
         else:
             _COMMANDS[name][1](self, screen)
-        if sys.stdout is not None:
-            sys.stdout.flush()
 
     def show_history(self, screen: Screen) -> None:
         if self._talk.messages:

@@ -78,6 +78,10 @@ class Refusal(Exception):
         return ": ".join(part for part in (", ".join(places), self.reason) if part)
 
 
+class Unwritten(Refusal):
+    """Nothing more can be shown, so not even a chat goes on."""
+
+
 class _CutOff(Refusal):
     """The JSON ends too early, so it may go on in the next line."""
 
@@ -117,6 +121,24 @@ def is_terminal(stream: TextIO | None) -> bool:
     False
     """
     return stream is not None and stream.isatty()
+
+
+def show(stream: TextIO | None, text: str) -> None:
+    """Write a text at once to standard output or standard error, unless a shell closed it."""
+    if stream is not None:
+        with writing(stream):
+            stream.write(text)
+            stream.flush()
+
+
+@contextmanager
+def writing(stream: TextIO | None) -> Generator[None]:
+    """Turn an error of standard output or standard error inside the block into an `Unwritten`."""
+    try:
+        with refusing("standard error" if stream is sys.stderr else "standard output", verb="written"):
+            yield
+    except Refusal as refusal:
+        raise Unwritten(refusal.reason, *refusal.places) from None
 
 
 def complain(line: str) -> None:

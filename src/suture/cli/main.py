@@ -21,7 +21,7 @@ from textwrap import fill
 from typing import Any, NoReturn, TextIO
 
 from suture._text import visible
-from suture.cli.files import MAX_BYTES, Refusal, complain, describe_error
+from suture.cli.files import MAX_BYTES, Refusal, complain, describe_error, show
 from suture.errors import SutureError
 from suture.profiles import PROFILES
 from suture.wires import WIRES
@@ -86,8 +86,7 @@ def _run(argv: Sequence[str] | None) -> int:
         status: int = getattr(import_module(f"suture.cli.{module}"), function)(asked)
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else 0
-    if sys.stdout is not None:  # a shell can close it
-        sys.stdout.flush()
+    show(sys.stdout, "")
     return status
 
 
@@ -143,6 +142,9 @@ class _Parser(argparse.ArgumentParser):
             message = message.partition(" (choose from")[0]
         raise Refusal(f"{message}{suggestion} (see {self.prog} --help)")
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        show(file, message)  # argparse would keep silent about help that cannot be written
+
 
 def _suggest(message: str, options: Iterable[str]) -> str:
     """Return what an unknown word was probably meant to be.
@@ -166,7 +168,7 @@ class _Version(argparse.Action):
             found = version("suture")
         except PackageNotFoundError:
             found = "(not installed)"
-        print(f"suture {found}")
+        show(sys.stdout, f"suture {found}\n")
         parser.exit()
 
 

@@ -13,11 +13,10 @@ import tempfile
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from functools import partial
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from suture._text import escape_json, shorten_line, visible
-from suture.cli.files import Refusal, is_terminal, refusing
+from suture.cli.files import Refusal, is_terminal, refusing, show, writing
 from suture.repair import Report
 from suture.wires import Call, Result, Wire, argument_json, get_wire
 from suture.wires.fields import is_map
@@ -206,7 +205,8 @@ class Screen:
 
     def __init__(self, stream: TextIO | None, write_line: Callable[[str], object] | None = None) -> None:
         self._console = _console(stream) if is_terminal(stream) or "FORCE_COLOR" in os.environ else None
-        self._write_line: Callable[[str], object] = write_line or partial(print, file=stream)
+        self._stream = stream
+        self._write_line: Callable[[str], object] = write_line or (lambda line: show(stream, f"{line}\n"))
 
     def say(self, text: str, style: str = "") -> None:
         """Show a line."""
@@ -233,7 +233,7 @@ class Screen:
             rule = _text((finding.says, ""), (f"\n{finding.rule}{source}", "dim")) if finding.rule else ""
             done = (visible(finding.done), "green") if finding.mended else ("NOT REPAIRED", "bold red")
             table.add_row(str(finding.index), wrong, rule, _text(done))
-        self._console.print(table)
+        self._paint(table)
         for item in report.displaced:
             self.say(str(item), "dim")
 
@@ -248,7 +248,7 @@ class Screen:
             tokens = f"{change.tokens_before} -> {change.tokens_after}"
             place = (visible(change.path), "green") if change.path else ("nowhere", "red")
             table.add_row(str(change.index), _text((change.action, "yellow")), who, tokens, _text(place))
-        self._console.print(table)
+        self._paint(table)
 
     def history(self, title: str, *places: Sequence[str]) -> None:
         """Show the outline of a history, or of several places in it, separated by dots."""
@@ -274,7 +274,13 @@ class Screen:
         if self._console is None:
             self._write_line("".join(text for text, _ in parts))
         else:
-            self._console.print(_text(*parts), **layout)
+            self._paint(_text(*parts), **layout)
+
+    def _paint(self, what: "Table | Text", **layout: Any) -> None:
+        """Show something with the console, if there is one."""
+        if self._console is not None:
+            with writing(self._stream):
+                self._console.print(what, **layout)
 
 
 def _console(stream: TextIO | None) -> "Console | None":

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import Refusal, complain, open_source, refusing
+from suture.cli.files import Refusal, complain, open_source, refusing, show
 from suture.cli.output import Outputs, keep_apart
 from suture.profiles import get_profile
 from suture.stores import SQLiteStore, StoreError
@@ -67,7 +67,7 @@ def view(asked: Namespace) -> int:
     with refusing(asked.file, verb="served"):
         server = serve_store(open_store, port=asked.port) if is_store else serve(lambda: page, port=asked.port)
     with server, suppress(KeyboardInterrupt, SystemExit):  # Ctrl-C or SIGTERM
-        print(f"http://127.0.0.1:{server.server_port}/ shows {asked.file}; Ctrl-C ends it", flush=True)
+        show(sys.stdout, f"http://127.0.0.1:{server.server_port}/ shows {asked.file}; Ctrl-C ends it\n")
         server.serve_forever()
     return 0
 
@@ -92,7 +92,7 @@ def work(asked: Namespace) -> int:
         loop, stopping = asyncio.get_running_loop(), list[asyncio.Task[None]]()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, lambda: stopping.append(loop.create_task(worker.shutdown())))
-        print(f"working for {asked.agent} on task queue {worker.task_queue}", flush=True)
+        show(sys.stdout, f"working for {asked.agent} on task queue {worker.task_queue}\n")
         await worker.run()
 
     asyncio.run(serve())
@@ -127,7 +127,7 @@ def recover_runs(asked: Namespace) -> int:
         for store in stores.values():
             crew = [agent for agent in agents if agent.checkpoint_store is store]
             for result in await recover(crew, store, deps=deps):
-                print(visible(f"{result.checkpoint_id}: {result.outcome.value}"), flush=True)
+                show(sys.stdout, visible(f"{result.checkpoint_id}: {result.outcome.value}") + "\n")
                 failed += result.outcome is Outcome.FAILED
         return 1 if failed else 0
 
