@@ -104,7 +104,7 @@ def run_on_terminal(*arguments: str | Path, output: int = -1, variables: Mapping
         stdin=subprocess.DEVNULL,
         stdout=theirs if output < 0 else output,
         stderr=theirs,
-        env=environment(COLUMNS="120", **(variables or {})),
+        env=environment(**{"COLUMNS": "120", **(variables or {})}),
     ) as process:
         os.close(theirs)
         shown = b""

@@ -18,7 +18,7 @@ import pytest
 
 from suture.cli.main import _COMMANDS
 from tests.cli.chat.terminal import Tmux
-from tests.cli.program import COMMAND, DANGLING, GOOD, STOP, USER, result, run, turn, write_json, write_lines
+from tests.cli.program import COMMAND, DANGLING, GOOD, STOP, USER, result, run, turn, without, write_json, write_lines
 from tests.cli.test_doctor import CLAUDE
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -154,6 +154,29 @@ def test_colours_follow_the_option_the_variables_and_the_terminal(session: Sessi
     assert green == [False, False, True, True, False]
     assert '\x1b[32m+ "role": "tool",' in shown[3]
     assert '\n+ "role": "tool",' in shown[4]
+
+
+LONG = "call_1_an_id_as_long_as_some_gateways_write_them_0123456789"
+
+
+@pytest.mark.parametrize("columns", [40, 80, 500])
+@pytest.mark.parametrize("installed", [True, False], ids=["with rich", "without rich"])
+@pytest.mark.parametrize("command", ["check long.json", "repair long.json -o repaired.json", "doctor session.jsonl"])
+def test_reports_fold_at_the_width_of_the_terminal(tmp_path: Path, columns: int, installed: bool, command: str):
+    write_json(tmp_path / "long.json", [USER, turn(LONG, arguments="{"), STOP, result("call_2", "lost")])
+    write_lines(tmp_path / "session.jsonl", CLAUDE)
+    variables = {"PYTHONPATH": os.pathsep.join(sys.path)} if installed else without("rich", tmp_path / "hidden")
+    terminal = Tmux([*COMMAND, *command.split()], tmp_path, variables, columns=columns)
+    try:
+        assert terminal.wait() == (0 if "repair" in command else 1)
+        rows, lines = terminal.rows(), terminal.screen()
+    finally:
+        terminal.close()
+    assert rows == lines, "a line is wider than the terminal, which broke it anywhere"
+    told = "".join(lines.split())
+    assert installed or "Everytoolcallhasaresult." in told  # the columns of a table take it apart
+    assert installed or "doctor" in command or LONG in told
+    assert installed or columns < 500 or max(map(len, lines.splitlines())) > 100
 
 
 @pytest.fixture

@@ -101,10 +101,20 @@ def test_without_a_file_to_write_to_the_findings_go_to_the_terminal_beside_the_h
 
 def test_without_rich_a_terminal_gets_plain_text(tmp_path: Path, without_rich: dict[str, str]):
     path = write_json(tmp_path / "h.json", DANGLING)
-    assert run_on_terminal("check", path, variables=without_rich).out == run("check", path).out
+    wide = {**without_rich, "COLUMNS": "200"}
+    assert run_on_terminal("check", path, variables=wide).out == run("check", path).out
     done = run_on_terminal("repair", path, "-o", tmp_path / "out.json", variables=without_rich)
     assert "\x1b" not in done.out
     assert "  +   2  tool" in done.out.partition("what changed:\n")[2]
+
+
+@pytest.mark.parametrize("columns", ["", "0", "-1", "many"])
+def test_a_terminal_that_does_not_say_how_wide_it_is_counts_as_80_columns_wide(
+    tmp_path: Path, without_rich: dict[str, str], columns: str
+):
+    path = write_json(tmp_path / "h.json", DANGLING)
+    shown = run_on_terminal("check", path, variables={**without_rich, "COLUMNS": columns}).out
+    assert 70 < max(map(len, shown.splitlines())) <= 80
 
 
 def test_a_terminal_that_knows_only_ascii_is_served_too(tmp_path: Path):

@@ -13,6 +13,7 @@ import tempfile
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
+from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from suture._text import escape_json, shorten_line, visible
@@ -35,6 +36,8 @@ _NEW_FILE = 0o666
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _RULE = "the provider's rule, and its source"
 _LABEL, _TEXT, _ARGUMENTS = 40, 72, 48
+_USUAL_WIDTH, _HANG = 80, 4
+"""How wide a terminal is that does not say so, and how far the rest of a line that is folded is indented."""
 _CONTEXT = 2
 """How many messages are shown before and after a change."""
 
@@ -207,6 +210,7 @@ class Screen:
         self._console = _console(stream) if is_terminal(stream) or "FORCE_COLOR" in os.environ else None
         self._stream = stream
         self._write_line: Callable[[str], object] = write_line or (lambda line: show(stream, f"{line}\n"))
+        self._width = _width(stream) if stream is not None and stream.isatty() else sys.maxsize
 
     def say(self, text: str, style: str = "") -> None:
         """Show a line."""
@@ -266,15 +270,24 @@ class Screen:
         self._print((before + sign, "bold"), (verdict, style if rows else "bold green"))
         if self._console is None:
             for row in rows:
-                self._write_line(row)
+                self._write_plain(row)
         return rows
 
     def _print(self, *parts: tuple[str, str], **layout: Any) -> None:
         """Show a line that consists of texts, each with its style."""
         if self._console is None:
-            self._write_line("".join(text for text, _ in parts))
+            self._write_plain("".join(text for text, _ in parts), folds=not layout.get("soft_wrap"))
         else:
             self._paint(_text(*parts), **layout)
+
+    def _write_plain(self, line: str, *, folds: bool = True) -> None:
+        """Write a line without a console; one that is wider than the terminal goes on below, indented."""
+        if folds and len(line) > self._width:
+            indent = " " * (len(line) - len(line.lstrip()) + _HANG)
+            for row in wrap(line, self._width, subsequent_indent=indent, break_on_hyphens=False):
+                self._write_line(row)
+        else:
+            self._write_line(line)
 
     def _paint(self, what: "Table | Text", **layout: Any) -> None:
         """Show something with the console, if there is one."""
@@ -289,6 +302,14 @@ def _console(stream: TextIO | None) -> "Console | None":
     except ImportError:
         return None
     return Console(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def _width(terminal: TextIO) -> int:
+    """Return how many columns a terminal has; a user can say so, as to `rich`."""
+    width = 0
+    with suppress(OSError, ValueError):  # a value that is no number, or a terminal that has gone
+        width = int(os.environ.get("COLUMNS") or os.get_terminal_size(terminal.fileno()).columns)
+    return width if width > 0 else _USUAL_WIDTH
 
 
 def _text(*parts: tuple[str, str]) -> "Text":
