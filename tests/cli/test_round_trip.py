@@ -6,12 +6,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from suture.cli import main
 from suture.messages import AgenticMessage, FunctionToolCall, Message, ToolCall, message_to_dict
-from tests.cli.program import result, turn
+from tests.cli.program import DANGLING, result, run, turn
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NUMBERS = st.integers(-(10**40), 10**40) | st.floats(allow_nan=False, allow_infinity=False)
@@ -129,3 +131,15 @@ def test_a_broken_history_keeps_every_message_that_is_not_concerned(history: lis
     kept = iter(exactly(after))
     for message in exactly(m for index, m in enumerate(history) if index != gone and m["role"] != "tool"):
         assert message in kept  # consumes: they are all there, in their order
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("held", [False, True], ids=["a list", "a list in an object"])
+@pytest.mark.parametrize("history", [[*DANGLING, {"role": "user", "content": "a\n\n b"}], [result("lost")]])
+def test_a_repaired_document_is_laid_out_as_one_value(history: list[Any], held: bool, indent: int | None):
+    value = {"model": "m", "messages": history, "tools": [[], {}]} if held else history
+    done = run("repair", "--orphans", "drop", "-", stdin=json.dumps(value, indent=indent).encode())
+    written = json.loads(done.out)
+    assert len(written["messages"] if held else written) == (5 if len(history) > 1 else 0)
+    compact = json.dumps(written, separators=(",", ":")).encode()
+    assert done.out.encode() == (msgspec.json.format(compact, indent=2) if indent else compact) + b"\n"

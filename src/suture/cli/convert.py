@@ -42,7 +42,7 @@ def run(asked: Namespace) -> int:
         for conversation in source:
             made, losses = _convert(conversation.sendable(), asked)
             if conversation.lines and isinstance(made, list):
-                history.write(conversation.encode(cast("list[Any]", made)))
+                history.write_pieces(conversation.encode(cast("list[Any]", made)))
             else:
                 history.write(conversation.encode_value(made))
             if losses:

@@ -20,6 +20,7 @@ from contextlib import contextmanager, nullcontext
 from glob import glob
 from itertools import chain
 from pathlib import Path
+from secrets import token_hex
 from time import monotonic
 from typing import Any, BinaryIO, NamedTuple, NoReturn, TextIO, TypeAlias, cast
 
@@ -276,19 +277,41 @@ class Conversation(NamedTuple):
         stood = {id(message): stored for message, stored in zip(taken, self.stored, strict=True)}
         return [stood.get(id(message)) or message_to_dict(message) for message in messages]
 
-    def encode(self, plain: list[Any]) -> bytes:
-        """Return the bytes of this conversation with other messages; unchanged lines keep their bytes."""
+    def encode(self, plain: list[Any]) -> Iterator[bytes]:
+        """Yield the bytes of this conversation with other messages, in pieces; unchanged lines keep their bytes.
+
+        A large document is never there as a whole a second time.
+        """
         if self.lines:
             raw = {id(message): line for message, line in zip(self.stored, self.raw, strict=False) if _is_sound(line)}
-            return b"".join(_end_line(raw.get(id(message)) or _to_json(message)) for message in plain)
-        if (
+            for message in plain:
+                yield from _end_line(raw.get(id(message)) or _to_json(message))
+        elif (
             self.raw
             and _is_sound(self.raw[0])
             and len(plain) == len(self.stored)
             and all(map(operator.is_, plain, self.stored))
         ):
-            return _end_line(self.raw[0])
-        return self.encode_value(plain if self.holder is None else {**self.holder, self.key: plain})
+            yield from _end_line(self.raw[0])
+        elif plain:
+            yield from self._encode_each(plain)
+        else:
+            yield self.encode_value(self._hold(plain))
+
+    def _encode_each(self, plain: list[Any]) -> Iterator[bytes]:
+        """Yield what `encode_value` would return for the whole, message by message."""
+        mark = token_hex()  # stands for the messages
+        before, after = self.encode_value(self._hold([mark])).split(_encode(mark))
+        indent = before[before.rindex(b"\n") :] if self.pretty else b""
+        for number, message in enumerate(plain):
+            data = _to_json(message)
+            yield b"," + indent if number else before
+            yield msgspec.json.format(data, indent=2).replace(b"\n", indent) if self.pretty else data
+        yield after
+
+    def _hold(self, plain: list[Any]) -> Any:
+        """Return messages as the value of a document: alone, or in the object that held them."""
+        return plain if self.holder is None else {**self.holder, self.key: plain}
 
     def encode_value(self, value: Any) -> bytes:
         """Return the bytes of a value with the indentation of this conversation, newline included."""
@@ -336,8 +359,10 @@ def _is_sound(data: bytes) -> bool:
     return True
 
 
-def _end_line(line: bytes) -> bytes:
-    return line if line.endswith(b"\n") else line + b"\n"
+def _end_line(line: bytes) -> Iterator[bytes]:
+    yield line
+    if not line.endswith(b"\n"):
+        yield b"\n"
 
 
 def _to_json(value: Any) -> bytes:

@@ -69,11 +69,15 @@ class Output:
 
     def write(self, data: bytes) -> None:
         """Keep `data`, or show it at once."""
+        self.write_pieces([data])
+
+    def write_pieces(self, pieces: Iterable[bytes]) -> None:
+        """Keep the pieces as they come, or show them at once."""
         with self._refused():
             if self._is_live:
-                _show(data.splitlines(keepends=True), self._file)
+                _show(pieces, self._file)
             else:
-                self._file.write(data)
+                self._file.writelines(pieces)
 
     def finish(self) -> None:
         """Finish writing; if the disk is full, it fails here, before anything is published."""
@@ -134,9 +138,9 @@ def _mode_of(path: str) -> int:
         return _NEW_FILE & ~mask
 
 
-def _show(lines: Iterable[bytes], out: IO[bytes]) -> None:
-    """Write lines to standard output; on a terminal, invisible characters are escaped."""
-    out.writelines(map(escape_json, lines) if is_terminal(sys.stdout) else lines)
+def _show(pieces: Iterable[bytes], out: IO[bytes]) -> None:
+    """Write lines or values to standard output; on a terminal, invisible characters are escaped."""
+    out.writelines(map(escape_json, pieces) if is_terminal(sys.stdout) else pieces)
     out.flush()
 
 

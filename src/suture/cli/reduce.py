@@ -53,7 +53,7 @@ def run(asked: Namespace) -> int:
             made = _plan(asked, settings, folder, conversation, taken, wire)
             if history is not None:
                 folder.save(made.saves, asked.output)
-                history.write(conversation.encode(conversation.give(taken, made.messages)))
+                history.write_pieces(conversation.encode(conversation.give(taken, made.messages)))
             if plans is not None:
                 plans.write(msgspec.json.encode({"line": conversation.line, "plan": made.to_dict()}) + b"\n")
             elif screen is not None and (made.changed or not (applies or conversation.many)):

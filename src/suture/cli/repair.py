@@ -169,7 +169,7 @@ class _Job:
         if isinstance(target, Screen):
             target.diff(_compare_fields(conversation, given))
         else:
-            target.write(conversation.encode(given))
+            target.write_pieces(conversation.encode(given))
         if self._report is not None:
             record = {"file": conversation.file} if asked.several else {}
             record |= {"line": conversation.line, "changed": repaired.changed, "report": repaired.report.to_dict()}
