@@ -96,11 +96,16 @@ def run_apart(*arguments: str | Path, stdin: bytes = b"", **variables: str | Non
     return Done(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
 
-def run_on_terminal(*arguments: str | Path, output: int = -1, variables: Mapping[str, str] | None = None) -> Done:
+def run_on_terminal(
+    *arguments: str | Path,
+    output: int = -1,
+    variables: Mapping[str, str] | None = None,
+    command: Sequence[str] = COMMAND,
+) -> Done:
     """Run the command with a terminal as its standard output (unless `output` is another) and standard error."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
+        [*command, *map(str, arguments)],
         stdin=subprocess.DEVNULL,
         stdout=theirs if output < 0 else output,
         stderr=theirs,

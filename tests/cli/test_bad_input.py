@@ -295,6 +295,17 @@ def test_an_error_of_our_own_is_still_one_line(
     assert capsys.readouterr().err == "suture: internal error: LookupError: the\\nengine; please report\n"
 
 
+def test_too_little_memory_for_anything_else_is_still_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def fail(*_: object):
+        raise MemoryError
+
+    monkeypatch.setattr("suture.cli.doctor.go_through", fail)
+    assert main(["doctor"]) == 2
+    assert capsys.readouterr().err == "suture: there is not enough memory for this: give it more\n"
+
+
 def run_in_shell(line: str) -> Done:
     """Run the command as a shell does, with its redirections."""
     ended = subprocess.run(

@@ -8,7 +8,8 @@ from typing import IO
 
 import pytest
 
-from tests.cli.program import DANGLING, GOOD, TIMEOUT, environment, read_lines, run, write_json, write_lines
+from tests.cli.program import DANGLING, GOOD, TIMEOUT, Done, environment, read_lines, run, write_json, write_lines
+from tests.cli.test_doctor import CLAUDE
 
 MEASURED = """
 import re, sys
@@ -81,6 +82,69 @@ def test_a_large_conversation_is_held_once_as_bytes_and_once_as_values(tmp_path:
     print(f"{grown} MB more")
     assert status == 0
     assert grown < 2.6 * 32 + 10
+
+
+LIMITED = """
+import importlib, re, resource, sys
+from suture.cli import main
+importlib.import_module("suture.cli." + ("doctor" if sys.argv[2] == "doctor" else "repair"))
+with open("/proc/self/status") as status:
+    used = int(re.search(r"VmSize:\\s+(\\d+) kB", status.read())[1]) * 1024
+resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[1]) * 1024 * 1024,) * 2)
+sys.exit(main(sys.argv[2:]))
+"""
+"""Runs the command with so many megabytes more than it has after its imports."""
+
+
+def run_limited(megabytes: int, *arguments: str | Path) -> Done:
+    ended = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(megabytes), *map(str, arguments)],
+        capture_output=True,
+        timeout=TIMEOUT,
+        check=False,
+        env=environment(),
+    )
+    return Done(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+
+
+WIDE = [{"role": "user", "content": "x" * 14 * MEGABYTE + "\U0001f30a"}, *DANGLING[1:]]
+"""Takes 14 MB in a file; in memory each letter takes as much as the last one."""
+
+
+@pytest.mark.parametrize("megabytes", [6, 20, 60])
+@pytest.mark.parametrize("indent", [None, 1], ids=["one line", "many lines"])
+@pytest.mark.parametrize("command", ["check", "repair"])
+def test_too_little_memory_is_told_with_what_is_too_large_and_what_helps(
+    tmp_path: Path, megabytes: int, indent: int | None, command: str
+):
+    """It does for a part of the bytes, for all of them, or for nothing that they stand for."""
+    path = write_json(tmp_path / "h.json", WIDE, indent=indent)
+    done = run_limited(megabytes, command, path)
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith(f"suture: {path}: there is not enough memory for a conversation of ")
+    assert "give it more; several conversations are read one by one as JSON Lines, with one a line" in done.err
+
+
+def test_too_little_memory_for_one_line_names_the_line_and_the_lines_before_are_repaired(tmp_path: Path):
+    path = write_lines(tmp_path / "h.jsonl", [GOOD, GOOD, WIDE, GOOD])
+    done = run_limited(20, "repair", path)
+    assert (done.status, read_lines(done.out), done.err.count("\n")) == (2, [GOOD, GOOD], 1)
+    assert done.err.startswith(f"suture: {path}, line 3: there is not enough memory for one of its conversations")
+
+
+def test_of_several_files_the_one_that_is_too_large_does_not_stop_the_others(tmp_path: Path):
+    large, small = write_json(tmp_path / "a.json", WIDE), write_json(tmp_path / "b.json", GOOD)
+    done = run_limited(20, "check", large, small)
+    assert (done.status, done.err.count("\n")) == (2, 1)
+    assert done.err.startswith(f"suture: {large}: there is not enough memory")
+    assert done.out == "1 conversation: 1 acceptable, 0 with findings\n"
+
+
+@pytest.mark.parametrize("megabytes", [6, 20, 60])
+def test_too_little_memory_for_a_session_is_told(tmp_path: Path, megabytes: int):
+    path = write_json(tmp_path / "session.jsonl", {**CLAUDE[0], "message": WIDE[0]})
+    done = run_limited(megabytes, "doctor", path)
+    assert done == (2, "", f"suture: {path}: there is not enough memory for it: give it more\n")
 
 
 def test_a_document_above_the_limit_is_refused(tmp_path: Path):

@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from tests.cli.program import (
+    COMMAND,
     DANGLING,
     GOOD,
     STOP,
@@ -132,6 +134,54 @@ def test_progress_on_many_conversations_is_drawn_on_the_terminal_and_taken_away(
     assert "\r100 conversations, 25 %" in done.out
     assert "\x1b[K" in done.out
     assert plain(done.out).split("\r")[-1] == "400 conversations: 400 acceptable, 0 with findings\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("one-line.json", [r"\d MB read, 5\d %", "16 MB read", "16 MB read: 2,000 messages"]),
+        ("many-lines.json", [r"\d MB read, 5\d %", "16 MB read", "16 MB read: 2,000 messages"]),
+        ("messages.jsonl", [r"1,\d\d\d messages, \d\d %", "16 MB read: 2,000 messages"]),
+    ],
+)
+def test_progress_on_one_large_conversation_is_drawn_and_taken_away(tmp_path: Path, name: str, shown: list[str]):
+    messages = [{"role": "user", "content": "x" * 8000}] * 2000
+    if name.endswith("l"):
+        path = write_lines(tmp_path / name, messages)
+    else:
+        path = write_json(tmp_path / name, messages, indent=None if name.startswith("one") else 1)
+    done = run_on_terminal("check", path)
+    assert re.search(r".*".join(rf"\r{text}\x1b\[K" for text in shown), done.out, re.DOTALL), done.out
+    assert plain(done.out).split("\r")[-1] == "openai-chat, profile openai-chat: acceptable\n"
+
+
+def test_progress_in_a_pipe_of_unknown_length_says_how_much_was_read(tmp_path: Path):
+    path = write_json(tmp_path / "h.json", [{"role": "user", "content": "x" * 12_000_000}])
+    terminal = shlex.join([*COMMAND, "check", "-"])
+    done = run_on_terminal("-c", f"cat {shlex.quote(str(path))} | {terminal}", command=["sh"])
+    assert re.search(r"\r\d+ MB read\x1b\[K", done.out)
+    assert "%" not in done.out
+
+
+def test_progress_is_taken_away_before_an_error(tmp_path: Path):
+    path = write_lines(tmp_path / "h.jsonl", [*[GOOD] * 150, [None]])
+    done = run_on_terminal("check", path)
+    assert "100 conversations" in done.out
+    assert plain(done.out).split("\r")[-1].startswith("suture: ")
+
+
+def test_progress_does_not_stand_in_the_way_of_a_history_on_the_same_terminal(tmp_path: Path):
+    done = run_on_terminal("repair", write_lines(tmp_path / "h.jsonl", [GOOD] * 300))
+    assert "100 conversations" in done.out
+    written = [plain(line).split("\r")[-1] for line in done.out.split("\n")[:300]]
+    assert [json.loads(line) for line in written] == [GOOD] * 300
+
+
+@pytest.mark.parametrize("name", ["large.json", "large.jsonl"])
+def test_a_pipe_sees_nothing_of_progress_on_one_large_conversation(tmp_path: Path, name: str):
+    write = write_lines if name.endswith("l") else write_json
+    done = run("check", write(tmp_path / name, [{"role": "user", "content": "x" * 8000}] * 2000))
+    assert done == (0, "openai-chat, profile openai-chat: acceptable\n", "")
 
 
 def test_progress_does_not_stand_in_the_way_of_findings(tmp_path: Path):

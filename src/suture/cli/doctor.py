@@ -123,7 +123,7 @@ def _examine(path: Path, asked: Namespace) -> Iterator[Examined]:
         with _refused("opencode", path):
             yield from _examine_parts(path, _read_storage(path), _copy_storage, asked.language)
         return
-    with refusing(str(path), verb="read"), path.open("rb") as file:
+    with _refused("a coding agent", path), refusing(str(path), verb="read"), path.open("rb") as file:
         if os.fstat(file.fileno()).st_size > asked.max_bytes:
             raise Refusal(f"larger than --max-bytes {asked.max_bytes}", str(path))
         data = file.read()
@@ -150,6 +150,9 @@ def _refused(agent: str, path: Path) -> Generator[None]:
         yield
     except InputError as error:
         raise Refusal(str(error), str(path)) from None
+    except MemoryError as error:
+        error.__traceback__ = None  # lets go of what could not be finished
+        raise Refusal("there is not enough memory for it: give it more", str(path)) from None
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise Refusal(f"a record is not as {agent} writes it ({type(error).__name__})", str(path)) from None
 

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from glob import glob
 from itertools import chain
@@ -39,14 +39,14 @@ MAX_BYTES = 256 * 1024 * 1024
 """How large one JSON document may be, unless the user says otherwise."""
 
 _BOM = b"\xef\xbb\xbf"
-_CHUNK = 1024 * 1024
+_MEGABYTE = _CHUNK = 1024 * 1024
 _LONGEST_INTEGER = 4300
 _LONGEST_PLACE = 160
 _NATIVE = ("message", "agentic")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SUFFIXES = (".json", ".jsonl")
-_MANY, _INTERVAL = 100, 0.1
-"""How many conversations are read before progress is shown, and how many seconds pass between two updates."""
+_MANY, _LARGE, _INTERVAL = 100, 8 * _MEGABYTE, 0.1
+"""How many conversations or bytes are read before progress is shown, and how many seconds pass between two updates."""
 _SIGNS = ("role", "type", "kind", "parts")
 _Numbered: TypeAlias = tuple[int, bytes]
 _decode = msgspec.json.Decoder().decode
@@ -422,9 +422,9 @@ class Source:
         """How many conversations were read and handled."""
         self.bad: list[Bad] = []
         """The lines that could not be read, and were left out."""
-        self._size, self._position = _size(file), 0
-        shows = not options.get("quiet") and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
-        self._shows_from, self._shown_at = _MANY if shows else sys.maxsize, 0.0
+        self._size, self._position, self._number = _size(file), 0, 0
+        self._shows = not options.get("quiet") and is_terminal(sys.stderr) and os.environ.get("TERM") != "dumb"
+        self._shown_at = 0.0
 
     def __iter__(self) -> Iterator[Conversation]:
         """Yield the conversations; raise `Refusal` at the first that cannot be read."""
@@ -432,6 +432,8 @@ class Source:
             try:
                 for conversation in self._read():
                     self.current = conversation._replace(file=self.name)
+                    if self._position >= _LARGE and not conversation.many:
+                        self._show(f"{self._megabytes} MB read: {plural(len(conversation.stored), 'message')}")
                     yield self.current
                     self._step()
             except Refusal as refusal:
@@ -469,10 +471,26 @@ class Source:
     def _step(self) -> None:
         """Count one conversation, and show the progress."""
         self.count += 1
-        if self.count >= self._shows_from and monotonic() - self._shown_at >= _INTERVAL:
-            part = f", {100 * self._position // self._size} %" if self._size else ""
-            print(f"\r{plural(self.count, 'conversation')}{part}", end="", file=sys.stderr, flush=True)
+        if self.count >= _MANY and self._is_due:
+            self._show(f"{plural(self.count, 'conversation')}{self._part}")
+
+    def _show(self, progress: str) -> None:
+        if self._shows:
+            print(f"\r{progress}\x1b[K", end="", file=sys.stderr, flush=True)
             self._shown_at = monotonic()
+
+    @property
+    def _is_due(self) -> bool:
+        return self._shows and monotonic() - self._shown_at >= _INTERVAL
+
+    @property
+    def _part(self) -> str:
+        """How much of the file was read, if its size is known."""
+        return f", {100 * self._position // self._size} %" if self._size else ""
+
+    @property
+    def _megabytes(self) -> int:
+        return -(-self._position // _MEGABYTE)
 
     def _read(self) -> Iterator[Conversation]:
         lines = self._lines()
@@ -510,6 +528,8 @@ class Source:
         numbers, messages, raw = [first[0]], [first[1]], [first[2]]
         for line, value, data in self._values(lines):
             if _is_message(value):
+                if self._position >= _LARGE and self._is_due:
+                    self._show(f"{plural(len(numbers), 'message')}{self._part}")
                 numbers.append(line)
                 messages.append(value)
                 raw.append(data)
@@ -521,16 +541,17 @@ class Source:
 
     def _lines(self) -> Iterator[_Numbered]:
         """Yield the lines that are not blank, unchanged, with their numbers."""
-        number = 0
-        while line := self._file.readline(self._max_bytes + 2):
-            number += 1
+        while line := self._file.readline(min(_CHUNK, self._max_bytes + 2)):
+            self._number += 1
             self._position += len(line)
-            if number == 1:
+            if len(line) == _CHUNK:
+                line = self._read_on(line, self._file.readline, b"\n")
+            if self._number == 1:
                 line = line.removeprefix(_BOM)
             if len(line.rstrip(b"\r\n")) > self._max_bytes:
-                self._refuse_size(f"line {number}")
+                self._refuse_size(f"line {self._number}")
             if line and not line.isspace():
-                yield number, line
+                yield self._number, line
 
     def _values(self, lines: Iterable[_Numbered]) -> Iterator[tuple[int, Any, bytes]]:
         """Yield the values of lines, without those that `_skip` leaves out."""
@@ -549,12 +570,30 @@ class Source:
 
     def _document(self, first: bytes) -> bytes:
         """Return the whole document that begins with the line `first`, which was read already."""
-        data = bytearray(first)
-        while chunk := self._file.read(min(_CHUNK, max(1, self._max_bytes + 1 - len(data)))):
-            data += chunk
-            if len(data) > self._max_bytes:
-                self._refuse_size()
+        data = self._read_on(first, self._file.read)
+        if len(data) > self._max_bytes:
+            self._refuse_size()
+        return data
+
+    def _read_on(self, first: bytes, read: Callable[[int], bytes], end: bytes = b"") -> bytes:
+        """Return `first` and what follows it, up to `end`, but not much more than is allowed."""
+        data, most = bytearray(first), self._max_bytes + 2
+        while len(data) < most and not (end and data.endswith(end)) and (piece := read(min(_CHUNK, most - len(data)))):
+            data += piece
+            self._position += len(piece)
+            if len(data) >= _LARGE and self._is_due:
+                self._show(f"{self._megabytes} MB read{self._part}")
+        if len(data) >= _LARGE:
+            self._show(f"{self._megabytes} MB read")  # decoding it takes longer than reading it
         return bytes(data)
+
+    def lack_memory(self) -> Refusal:
+        """Return why the conversation that is being read or handled cannot be held."""
+        many = self.current is not None and self.current.many
+        what = "one of its conversations" if many else f"a conversation of {self._megabytes} MB or more"
+        hint = "" if many else "; several conversations are read one by one as JSON Lines, with one a line"
+        reason = f"there is not enough memory for {what}, which takes 2 to 6 times its size: give it more{hint}"
+        return Refusal(reason, self.name, f"line {self._number}" if many else "")
 
     def _refuse_size(self, place: str = "") -> NoReturn:
         raise Refusal(f"larger than --max-bytes {self._max_bytes}", place)
@@ -578,6 +617,11 @@ def open_source(path: str, asked: Namespace | None = None, *, option: str = "--w
             if source.current is None:
                 raise
             raise source.current.refuse(error, option) from None
+        except MemoryError as error:
+            error.__traceback__ = None  # lets go of what could not be finished: saying so needs some memory
+            raise source.lack_memory() from None
+        finally:
+            source.pause()
 
 
 def find_files(paths: Sequence[str]) -> list[str]:

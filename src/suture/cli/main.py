@@ -68,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(argv)
     except (Refusal, SutureError) as refusal:
         return _fail(str(refusal))
+    except MemoryError:
+        return _fail("there is not enough memory for this: give it more")
     except BrokenPipeError:
         _redirect_to_null(sys.stdout)
         return _BROKEN_PIPE

@@ -46,12 +46,12 @@ def run_check(asked: Namespace) -> int:
                         report = check(messages, wire=wire, profile=asked.profile, tail=asked.tail)
                         many |= conversation.many
                         found += not report.acceptable
-                        source.pause()
                         if asked.json:
                             record = {"line": conversation.line, "report": report.to_dict()}
                             record = {"file": file, **record} if several else record
                             output.write(visible_json(record).encode() + b"\n")
                         elif not asked.quiet and not (many and report.acceptable):
+                            source.pause()
                             screen.report(report, conversation.name if several else conversation.title)
                 count += source.count
             return source.tell_bad("left out")
@@ -169,6 +169,8 @@ class _Job:
         if isinstance(target, Screen):
             target.diff(_compare_fields(conversation, given))
         else:
+            if asked.output is None and is_terminal(sys.stdout):
+                source.pause()
             target.write_pieces(conversation.encode(given))
         if self._report is not None:
             record = {"file": conversation.file} if asked.several else {}
