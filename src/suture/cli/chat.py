@@ -20,8 +20,8 @@ from typing import Any, NoReturn, TextIO
 from suture import events
 from suture._extras import check_extra
 from suture._text import plural, replace_surrogates, shorten_line, visible, visible_lines
-from suture.cli.files import Refusal, Unwritten, complain, describe_error, is_terminal, show
 from suture.cli.output import Screen, outline
+from suture.cli.refusals import Refusal, Unwritten, complain, describe_error, is_terminal, show
 from suture.cli.talk import Talk, load_model, load_tools, make_agent
 from suture.kernel import Approval, Outcome, Run, RunResult
 from suture.repair import check

@@ -12,8 +12,9 @@ import msgspec
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import HOLDERS, Conversation, complain, open_source
+from suture.cli.files import HOLDERS, Conversation, open_source
 from suture.cli.output import Outputs, keep_apart
+from suture.cli.refusals import complain
 from suture.codecs import CODECS, OPTIONS, Encoded, Loss, Lost, Request, decode, encode, get_codec
 from suture.errors import ConfigError, InputError
 from suture.messages import SCHEMA_VERSION, AgenticMessage, message_to_dict

@@ -19,8 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from suture._text import plural
-from suture.cli.files import Refusal, refusing
 from suture.cli.output import Outputs
+from suture.cli.refusals import Refusal, refusing
 from suture.cli.repair import go_through
 from suture.cli.transcripts import (
     FORMATS,

@@ -21,7 +21,8 @@ from textwrap import fill
 from typing import Any, NoReturn, TextIO
 
 from suture._text import visible
-from suture.cli.files import MAX_BYTES, Refusal, complain, describe_error, show
+from suture.cli.files import MAX_BYTES
+from suture.cli.refusals import Refusal, complain, describe_error, show
 from suture.errors import SutureError
 from suture.profiles import PROFILES
 from suture.wires import WIRES

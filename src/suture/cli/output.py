@@ -17,7 +17,7 @@ from textwrap import wrap
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from suture._text import escape_json, shorten_line, visible
-from suture.cli.files import Refusal, is_terminal, refusing, show, writing
+from suture.cli.refusals import Refusal, is_terminal, refusing, show, writing
 from suture.repair import Report
 from suture.wires import Call, Result, Wire, argument_json, get_wire
 from suture.wires.fields import is_map

@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from suture._text import plural
-from suture.cli.files import Conversation, Refusal, open_source, refusing
+from suture.cli.files import Conversation, open_source
 from suture.cli.output import Outputs
+from suture.cli.refusals import Refusal, refusing
 from suture.errors import ContextOverflowError
 from suture.reduction import Plan, Save, Settings, ToolDetail, compact, plan
 from suture.reduction.phases import content_of

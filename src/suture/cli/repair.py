@@ -19,8 +19,9 @@ from typing import IO, Any, TypeVar
 import msgspec
 
 from suture._text import plural, visible
-from suture.cli.files import Conversation, Refusal, Source, complain, find_files, is_terminal, open_source
+from suture.cli.files import Conversation, Source, find_files, open_source
 from suture.cli.output import IN_MEMORY, Output, Outputs, Screen, compare, keep_apart
+from suture.cli.refusals import Refusal, complain, is_terminal
 from suture.repair import check, repair, visible_json
 
 T = TypeVar("T")

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from suture._text import visible
-from suture.cli.files import Refusal, complain, open_source, refusing, show
+from suture.cli.files import open_source
 from suture.cli.output import Outputs, keep_apart
+from suture.cli.refusals import Refusal, complain, refusing, show
 from suture.profiles import get_profile
 from suture.stores import SQLiteStore, StoreError
 

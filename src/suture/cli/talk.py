@@ -12,8 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from suture.agent import ChatModelAgent
-from suture.cli.files import Refusal, describe_error, open_source, refusing
+from suture.cli.files import open_source
 from suture.cli.output import Outputs
+from suture.cli.refusals import Refusal, describe_error, refusing
 from suture.errors import InputError
 from suture.kernel import (
     AskModel,
