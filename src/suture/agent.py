@@ -32,7 +32,7 @@ from suture.kernel.requests import Model
 from suture.kernel.retries import HICCUPS
 from suture.kernel.ring import compile_rings
 from suture.kernel.run import Go, Run, Work, run_nested
-from suture.kernel.run_state import Out, RunResult
+from suture.kernel.run_state import Msg, Out, RunResult
 from suture.kernel.state import Execution, Spec
 from suture.language import resolve_language
 from suture.messages import ToolInfo
@@ -91,7 +91,7 @@ class ResumeOptions(TypedDict, total=False):
 class RunOptions(ResumeOptions, total=False):
     """What `run`, `stream` and `run_sync` take besides the input."""
 
-    history: Sequence[Any] | RunResult[Any]
+    history: Sequence[Any] | RunResult[Any, Any]
     """Earlier messages, broken or not: of any wire, or an earlier result."""
     checkpoint_id: str | None
     """Keep the run in the agent's store under this id. If a conversation is there already, it goes on."""
@@ -104,10 +104,11 @@ class RunOptions(ResumeOptions, total=False):
 
 
 @replaceable
-class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq=False, dict=True, weakref=True):
+class ChatModelAgent(msgspec.Struct, Generic[Out, Msg], frozen=True, kw_only=True, eq=False, dict=True, weakref=True):
     """A model that uses tools until it has an answer. Immutable: any number of runs can go on at once.
 
-    `ChatModelAgent[City]` returns a `City`: `result.output` has the type `output_type`, or `str` if none is given.
+    `ChatModelAgent[City]` returns a `City`: `result.output` has the type `output_type`, or `str` if none is given. For
+    type checkers, a second parameter is the type of the messages, `Message` if it is left out.
 
     Args:
         model: the model, or its name such as `"openai:gpt-5-mini"`. Its wire is the wire of all messages of this agent.
@@ -142,7 +143,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
     'hello'
     """
 
-    model: Model[Any] | str
+    model: Model[Msg] | str
     name: str = "agent"
     description: str = ""
     instruction: str | Callable[..., str | Awaitable[str]] = ""
@@ -197,7 +198,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         own_answer: Any = next((item for item in listed if hasattr(item, "shorten")), None)
         return replace(spec, shorten=_shorten if own_answer is None else own_answer.shorten)
 
-    async def run(self, input: Any = NOTHING, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002 - the word for it
+    async def run(self, input: Any = NOTHING, /, **options: Unpack[RunOptions]) -> RunResult[Out, Msg]:  # noqa: A002 - the word for it
         """Run to the end and return the result.
 
         `input` is a text, content parts, or messages of any wire (a whole history, broken or not). It comes after
@@ -210,7 +211,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         """
         return await self.stream(input, **options).result()
 
-    def run_sync(self, input: Any = NOTHING, /, **options: Unpack[RunOptions]) -> RunResult[Out]:  # noqa: A002
+    def run_sync(self, input: Any = NOTHING, /, **options: Unpack[RunOptions]) -> RunResult[Out, Msg]:  # noqa: A002
         """Run to the end from plain code, even inside a running event loop. Takes what `run` takes.
 
         >>> from suture.testing import ScriptedModel
@@ -221,13 +222,13 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
 
     async def resume(
         self,
-        run: str | RunResult[Any],
+        run: str | RunResult[Any, Any],
         answer: Any = NOTHING,
         /,
         *,
         answers: Mapping[str, Any] | None = None,
         **options: Unpack[ResumeOptions],
-    ) -> RunResult[Out]:
+    ) -> RunResult[Out, Msg]:
         """Resume a run from its checkpoint id or from its result, and return the new result.
 
         `answer` is for a run that waits for one thing; `answers` holds several, by interrupt id or call id. Interrupts
@@ -238,13 +239,13 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
 
     def resume_sync(
         self,
-        run: str | RunResult[Any],
+        run: str | RunResult[Any, Any],
         answer: Any = NOTHING,
         /,
         *,
         answers: Mapping[str, Any] | None = None,
         **options: Unpack[ResumeOptions],
-    ) -> RunResult[Out]:
+    ) -> RunResult[Out, Msg]:
         """Resume a run from plain code, even inside a running event loop. Takes what `resume` takes."""
         return run_blocking(self.resume(run, answer, answers=answers, **options))
 
@@ -253,11 +254,11 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
         input: Any = NOTHING,  # noqa: A002 - the word for it
         /,
         *,
-        resume: str | RunResult[Any] | None = None,
+        resume: str | RunResult[Any, Any] | None = None,
         answer: Any = NOTHING,
         answers: Mapping[str, Any] | None = None,
         **options: Unpack[RunOptions],
-    ) -> Run[Out]:
+    ) -> Run[Out, Msg]:
         """Return a live run, from an input or (`resume=`) from where it stopped: `async with agent.stream(…) as run`.
 
         >>> from suture.testing import ScriptedModel
@@ -305,7 +306,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
             raise work.result.error
         return work.standing
 
-    def session(self, session_id: str, *, busy: Literal["wait", "refuse"] = "wait") -> "Session[Out]":
+    def session(self, session_id: str, *, busy: Literal["wait", "refuse"] = "wait") -> "Session[Out, Msg]":
         """Return a conversation over many runs and processes, kept in the agent's store.
 
         `await session.run("…")` starts it, continues it, or resumes what a dead process left behind. One process writes
@@ -414,7 +415,7 @@ class ChatModelAgent(msgspec.Struct, Generic[Out], frozen=True, kw_only=True, eq
     def _work(
         self,
         given: Any,
-        resumed: str | RunResult[Any] | None,
+        resumed: str | RunResult[Any, Any] | None,
         answer: Any,
         answers: Mapping[str, Any] | None,
         options: RunOptions,
@@ -465,7 +466,7 @@ def _shorten(*refused: Any) -> Any:
     return import_module("suture.middleware.compaction").Compaction().shorten(*refused)
 
 
-def _make_spec(agent: ChatModelAgent[Any], model: Model[Any]) -> Spec:
+def _make_spec(agent: ChatModelAgent[Any, Any], model: Model[Any]) -> Spec:
     config = agent.tools if isinstance(agent.tools, ToolsConfig) else ToolsConfig(tools=agent.tools)
     stack = compile_stack(agent.middlewares, config.tool_call_middlewares)
     older = [item for item in agent.middlewares if isinstance(item, AgentMiddleware)]
@@ -506,7 +507,7 @@ def _as_callbacks(given: Callbacks | Sequence[Callbacks] | None) -> tuple[Callba
 # --- settings -------------------------------------------------------------------------------------
 
 
-def _check_settings(agent: ChatModelAgent[Any]) -> None:
+def _check_settings(agent: ChatModelAgent[Any, Any]) -> None:
     """Raise `ConfigError` if a setting of an agent is wrong."""
     name: Any = agent.name
     if not isinstance(name, str) or not name or "/" in name or "#" in name:

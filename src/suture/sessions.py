@@ -11,7 +11,7 @@ from suture.errors import ConfigError, ResumeError, RunBusyError, SutureError
 from suture.kernel import Outcome, Run, RunBlock, RunResult
 from suture.kernel.input import NOTHING
 from suture.kernel.lifecycle import read_result
-from suture.kernel.run_state import Out
+from suture.kernel.run_state import Msg, Out
 from suture.kernel.storage import RunLease, can_lease, find_run, is_dead, is_inside, read_run
 
 Status = Literal["new", "running", "waiting", "finished", "failed", "stopped", "left"]
@@ -25,7 +25,7 @@ STATUSES: Mapping[str, Status] = {
 """The status of a run that has ended or waits, by its outcome."""
 
 
-class Session(Generic[Out]):
+class Session(Generic[Out, Msg]):
     """A conversation with one agent, kept in its store; get it from `agent.session(id)`.
 
     >>> import asyncio
@@ -48,7 +48,7 @@ class Session(Generic[Out]):
     def __repr__(self) -> str:
         return f"<Session {self.id!r}>"
 
-    async def run(self, input: Any = NOTHING, /, **options: Any) -> RunResult[Out]:  # noqa: A002 - the word for it
+    async def run(self, input: Any = NOTHING, /, **options: Any) -> RunResult[Out, Msg]:  # noqa: A002 - the word for it
         """Start the conversation, continue it, or resume what a dead process left; return the result.
 
         An unfinished run is finished first. With a `key=`, an input that was run under that key before, however long
@@ -63,11 +63,11 @@ class Session(Generic[Out]):
             known = await find_run(self.agent.spec, self.id, key) if key else None
             return read_result(known) if known is not None else await run.under(lease).result()
 
-    def run_sync(self, input: Any = NOTHING, /, **options: Any) -> RunResult[Out]:  # noqa: A002 - as above
+    def run_sync(self, input: Any = NOTHING, /, **options: Any) -> RunResult[Out, Msg]:  # noqa: A002 - as above
         """Do what `run` does from plain code, even inside a running event loop."""
         return run_blocking(self.run(input, **options))
 
-    def stream(self, input: Any, /, **options: Any) -> RunBlock[Out]:  # noqa: A002 - the word for it
+    def stream(self, input: Any, /, **options: Any) -> RunBlock[Out, Msg]:  # noqa: A002 - the word for it
         """Give the live run of an input, once its turn has come: `async with session.stream("…") as run`.
 
         In plain code, `with session.stream("…") as run`. An input that was run under its `key=` before raises
@@ -76,7 +76,7 @@ class Session(Generic[Out]):
         return _SessionBlock(self._stream(input, options))
 
     @asynccontextmanager
-    async def _stream(self, input: Any, options: Mapping[str, Any]) -> AsyncGenerator[Run[Out]]:  # noqa: A002 - as above
+    async def _stream(self, input: Any, options: Mapping[str, Any]) -> AsyncGenerator[Run[Out, Msg]]:  # noqa: A002 - as above
         new = self.agent.stream(input, checkpoint_id=self.id, **options)
         async with self._turn() as lease:
             await self._finish_what_was_left(lease, options)
@@ -88,7 +88,7 @@ class Session(Generic[Out]):
 
     async def resume(
         self, answer: Any = NOTHING, /, *, answers: Mapping[str, Any] | None = None, **options: Any
-    ) -> RunResult[Out]:
+    ) -> RunResult[Out, Msg]:
         """Answer what the session waits for, continue, and return the result."""
         async with self._turn() as lease:
             run = self.agent.stream(resume=self.id, answer=answer, answers=answers, **options)
@@ -96,7 +96,7 @@ class Session(Generic[Out]):
 
     def resume_sync(
         self, answer: Any = NOTHING, /, *, answers: Mapping[str, Any] | None = None, **options: Any
-    ) -> RunResult[Out]:
+    ) -> RunResult[Out, Msg]:
         """Do what `resume` does from plain code, even inside a running event loop."""
         return run_blocking(self.resume(answer, answers=answers, **options))
 
@@ -111,7 +111,7 @@ class Session(Generic[Out]):
         alive = lease is not None and not is_dead(lease.owner)
         return "running" if alive or run.state.driver else "left"
 
-    async def result(self) -> RunResult[Out]:
+    async def result(self) -> RunResult[Out, Msg]:
         """Return the stored result of the last run; raise `ResumeError` if there is none."""
         run = await read_run(self.agent.spec, self.id)
         if run is None or not run.state.outcome:
@@ -137,7 +137,7 @@ class Session(Generic[Out]):
         finally:
             await run_to_the_end(lease.give_back())
 
-    async def _finish_what_was_left(self, lease: RunLease, options: Mapping[str, Any]) -> RunResult[Out] | None:
+    async def _finish_what_was_left(self, lease: RunLease, options: Mapping[str, Any]) -> RunResult[Out, Msg] | None:
         """Resume a run that a dead process left, and return its result, if there was such a run."""
         run = await read_run(self.agent.spec, self.id)
         if run is None or run.state.outcome:
@@ -146,13 +146,13 @@ class Session(Generic[Out]):
         return await self.agent.stream(resume=self.id, **known).under(lease).result()
 
 
-class _SessionBlock(RunBlock[Out]):
+class _SessionBlock(RunBlock[Out, Msg]):
     """The block of a session's live run, which holds the session's turn."""
 
-    def __init__(self, turn: AbstractAsyncContextManager[Run[Out]]) -> None:
+    def __init__(self, turn: AbstractAsyncContextManager[Run[Out, Msg]]) -> None:
         self._turn = turn
 
-    async def __aenter__(self) -> Run[Out]:
+    async def __aenter__(self) -> Run[Out, Msg]:
         return await self._turn.__aenter__()
 
     async def __aexit__(
@@ -161,7 +161,7 @@ class _SessionBlock(RunBlock[Out]):
         await self._turn.__aexit__(kind, error, trace)
 
 
-async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[RunResult[Any]]:
+async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[RunResult[Any, Any]]:
     """Resume every run of these agents in `store` whose process is gone; return the results.
 
     A finished call keeps its result. A call that started and did not finish runs again only if its tool is
@@ -179,7 +179,7 @@ async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[Run
     by_name = {agent.name: agent for agent in agents}
     runs = await store.runs()
     known = set(runs)
-    results: list[RunResult[Any]] = []
+    results: list[RunResult[Any, Any]] = []
     for run_id in runs:
         if is_inside(run_id, known):
             continue  # the run around it resumes it
@@ -191,7 +191,7 @@ async def recover(agents: Iterable[Any], store: Any, **options: Any) -> list[Run
     return results
 
 
-async def _recover_one(agent: Any, run_id: str, options: Mapping[str, Any]) -> RunResult[Any] | None:
+async def _recover_one(agent: Any, run_id: str, options: Mapping[str, Any]) -> RunResult[Any, Any] | None:
     try:
         run = await read_run(agent.spec, run_id)
         if run is None or run.state.agent != agent.name or run.state.outcome or run.state.driver:

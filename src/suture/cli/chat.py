@@ -298,7 +298,7 @@ class _Chat:
             hint = " (go on as you like, or take your message back with /undo)" if self._lines.is_typed else ""
             self._fail(f"{describe_error(result.error)}{hint}")
 
-    async def _watch(self, run: Run[Any]) -> RunResult[Any] | None:
+    async def _watch(self, run: Run[Any, Any]) -> RunResult[Any, Any] | None:
         """Show a run to its end and keep its messages. A signal cancels the run; it never interrupts this method."""
         self._stops.clear()
         try:
@@ -318,7 +318,7 @@ class _Chat:
         self._show.end_line()
         return run.final_result
 
-    def _keep(self, result: RunResult[Any]) -> None:
+    def _keep(self, result: RunResult[Any, Any]) -> None:
         try:
             self._talk.keep(result.messages)
         except Refusal as refusal:

@@ -135,7 +135,7 @@ def recover_runs(asked: Namespace) -> int:
     return asyncio.run(resume())
 
 
-def _import_agents(asked: Namespace, *names: str) -> "tuple[list[ChatModelAgent[Any]], Any]":
+def _import_agents(asked: Namespace, *names: str) -> "tuple[list[ChatModelAgent[Any, Any]], Any]":
     """Return the agents of these names, and the object for `--deps`."""
     from suture.agent import ChatModelAgent
     from suture.cli.talk import import_named

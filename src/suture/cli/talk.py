@@ -201,7 +201,7 @@ def _find_modules_here() -> None:
 
 def make_agent(
     asked: Namespace, model: Model[Any], tools: Sequence[Tool[..., Any]], talk: Talk, store: MemoryStore, outputs: str
-) -> ChatModelAgent[Any]:
+) -> ChatModelAgent[Any, Any]:
     """Return an agent that repairs and keeps its history, and saves long and old output."""
     reduction = ToolReduction(
         LocalBackend(outputs),

@@ -201,7 +201,7 @@ class _Renewal(Exception):
 
 
 def make_worker(
-    agent: ChatModelAgent[Any], client: Client, *, task_queue: str = "", deps: Any = None, **options: Any
+    agent: ChatModelAgent[Any, Any], client: Client, *, task_queue: str = "", deps: Any = None, **options: Any
 ) -> Worker:
     """Return a Temporal worker that does the steps of this agent's runs.
 
@@ -231,7 +231,7 @@ def make_worker(
     )
 
 
-def _queue(agent: ChatModelAgent[Any]) -> str:
+def _queue(agent: ChatModelAgent[Any, Any]) -> str:
     return f"suture-{agent.name}"
 
 
@@ -281,7 +281,7 @@ class DurableAgent:
     """
 
     def __init__(
-        self, agent: ChatModelAgent[Any], client: Client, *, task_queue: str = "", heartbeat: float = 30.0
+        self, agent: ChatModelAgent[Any, Any], client: Client, *, task_queue: str = "", heartbeat: float = 30.0
     ) -> None:
         self.agent, self.client, self.heartbeat = agent, client, heartbeat
         self.task_queue = task_queue or _queue(agent)
@@ -294,7 +294,7 @@ class DurableAgent:
         *,
         id: str,  # noqa: A002 - as everywhere else
         key: str = "",
-        history: Sequence[Any] | RunResult[Any] = (),
+        history: Sequence[Any] | RunResult[Any, Any] = (),
         session: Mapping[str, Any] | None = None,
         live: bool = False,
         language: str | None = None,
@@ -322,7 +322,7 @@ class DurableAgent:
             )
         return DurableRun(self, id)
 
-    async def run(self, input: Any = NOTHING, /, *, id: str, **options: Any) -> RunResult[Any]:  # noqa: A002
+    async def run(self, input: Any = NOTHING, /, *, id: str, **options: Any) -> RunResult[Any, Any]:  # noqa: A002
         """Run until it has ended or waits for an answer; return the result. Takes what `start` takes."""
         return await (await self.start(input, id=id, **options)).result()
 
@@ -333,7 +333,7 @@ class DurableAgent:
         /,
         *,
         answers: Mapping[str, Any] | None = None,
-    ) -> RunResult[Any]:
+    ) -> RunResult[Any, Any]:
         """Answer what a run waits for, wait for its next stop, and return the result."""
         run = await self.attach(id)
         await run.answer(answer, answers=answers)
@@ -365,7 +365,7 @@ class DurableRun:
         run = await self._durable.place.read(self.id)
         return STATUSES.get(run.state.outcome, "running")
 
-    async def result(self) -> RunResult[Any]:
+    async def result(self) -> RunResult[Any, Any]:
         """Wait until the run has ended or waits for an answer; return the result, or raise the run's error."""
         while await _ask(self._handle.execute_update(AgentWorkflow.settle)) == "running":
             pass  # it continues in another execution
@@ -384,7 +384,7 @@ class DurableRun:
         if refused:
             raise ResumeError(refused)
 
-    async def cancel(self) -> RunResult[Any]:
+    async def cancel(self) -> RunResult[Any, Any]:
         """Stop the run: its tools are cancelled, and unfinished calls get placeholders; return the result."""
         await _ask(self._handle.cancel())
         await _ask(self._handle.result())

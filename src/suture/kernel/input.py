@@ -78,7 +78,7 @@ def read_messages(wire: ChatWire, given: Any, start: int = 0) -> Intake:
     if isinstance(given, str):
         return Intake((wire.user(given),), (), 1)
     if isinstance(given, RunResult):
-        given = cast("RunResult[Any]", given).messages
+        given = cast("RunResult[Any, Any]", given).messages
     items, known = _as_items(given), None
     if isinstance(given, MessageList) and wire.native:  # those of other wires may have changed in place
         known = cast("MessageList[Any]", given).take_history()

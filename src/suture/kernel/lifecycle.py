@@ -299,7 +299,7 @@ async def before_agent(run: Execution, *, resumed: bool) -> None:
 
 async def finish(
     run: Execution, outcome: Outcome, error: BaseException | None, waiting: tuple[Waiting, ...]
-) -> RunResult[Any]:
+) -> RunResult[Any, Any]:
     """End a run and return its result. A success becomes a failure if its end cannot be stored."""
     try:
         if outcome is Outcome.FINISHED:
@@ -329,7 +329,7 @@ async def finish(
         snapshot = Snapshot(copy_state(run.state), run.history, dict(known), dict(run.snapshots))
         if run.outer is not None:
             run.root.snapshots[run.address] = snapshot
-    result: RunResult[Any] = RunResult(
+    result: RunResult[Any, Any] = RunResult(
         output=run.output if outcome is Outcome.FINISHED else None,
         messages=_as_own_list(run, messages, outcome),
         outcome=outcome,
@@ -348,7 +348,7 @@ async def finish(
     return result
 
 
-def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any]) -> None:
+def _send_end(run: Execution, emitter: Emitter, result: RunResult[Any, Any]) -> None:
     spec, outcome, text = run.spec, result.outcome, ""
     if outcome is Outcome.INTERRUPTED:
         shown = tuple(msgspec.structs.replace(item, info=spec.shown(item.info)) for item in result.interrupts)
@@ -403,7 +403,7 @@ def read_waiting(run: Execution) -> tuple[Waiting, ...]:
     return tuple(found)
 
 
-def read_result(run: Execution) -> RunResult[Any]:
+def read_result(run: Execution) -> RunResult[Any, Any]:
     """Return the result of a stored run that has ended, or waits."""
     state, output = run.state, None
     if state.output is not None and state.outcome == "finished":

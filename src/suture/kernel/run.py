@@ -20,7 +20,7 @@ from suture.kernel.input import Intake
 from suture.kernel.lifecycle import Begin, begin, finish, load
 from suture.kernel.loop import LocalPort, Port, Standing, drive
 from suture.kernel.middleware import Outcome
-from suture.kernel.run_state import InterruptSignal, Out, RunResult, SafePoint, Waiting, subtract_usage
+from suture.kernel.run_state import InterruptSignal, Msg, Out, RunResult, SafePoint, Waiting, subtract_usage
 from suture.kernel.state import (
     Buffer,
     Emitter,
@@ -50,7 +50,7 @@ class Work:
         self.standing = Standing()
         self.task: asyncio.Task[None] | None = None
         self.buffer: Buffer | None = None
-        self.result: RunResult[Any] | None = None
+        self.result: RunResult[Any, Any] | None = None
         self.is_over = False
         """Whether the loop has ended, so that there is nothing left to cancel."""
         self.outcome = Outcome.CANCELLED
@@ -162,7 +162,7 @@ class Work:
             inside = inside.outer
         return inside is not None and self.task is not None and not self.task.done()
 
-    async def end(self) -> RunResult[Any]:
+    async def end(self) -> RunResult[Any, Any]:
         """Wait for the end and return the result."""
         task = self.begin(listens=False)
         if not task.done():
@@ -173,12 +173,12 @@ class Work:
         return self.result
 
 
-class RunBlock(Generic[Out]):
+class RunBlock(Generic[Out, Msg]):
     """Gives a live run for a block: `async with` in async code a `Run`, `with` in plain code a `SyncRun`."""
 
     _thread: LoopThread | None = None
 
-    async def __aenter__(self) -> "Run[Out]":
+    async def __aenter__(self) -> "Run[Out, Msg]":
         raise NotImplementedError
 
     async def __aexit__(
@@ -186,7 +186,7 @@ class RunBlock(Generic[Out]):
     ) -> None:
         raise NotImplementedError
 
-    def __enter__(self) -> "SyncRun[Out]":
+    def __enter__(self) -> "SyncRun[Out, Msg]":
         if self._thread is not None:
             raise ConfigError("a run has one block; stream again for another run")
         thread = LoopThread()
@@ -213,7 +213,7 @@ class RunBlock(Generic[Out]):
                 self._thread.__exit__()
 
 
-class SyncRun(Generic[Out]):
+class SyncRun(Generic[Out, Msg]):
     """A live run in plain code; `with agent.stream(…) as run` gives it. It has what `Run` has, without `await`.
 
     >>> from suture import ChatModelAgent
@@ -223,7 +223,7 @@ class SyncRun(Generic[Out]):
     ['hello'] hello
     """
 
-    def __init__(self, run: "Run[Out]", thread: LoopThread) -> None:
+    def __init__(self, run: "Run[Out, Msg]", thread: LoopThread) -> None:
         self._run, self._thread = run, thread
 
     @property
@@ -232,11 +232,11 @@ class SyncRun(Generic[Out]):
         return self._run.run_id
 
     @property
-    def final_result(self) -> RunResult[Out] | None:
+    def final_result(self) -> RunResult[Out, Msg] | None:
         """The result once the run has ended, even with an exception; `None` before."""
         return self._run.final_result
 
-    def result(self) -> RunResult[Out]:
+    def result(self) -> RunResult[Out, Msg]:
         """Wait for the end of the run and return its result; raise the error that it failed with."""
         return self._thread.call(self._run.result())
 
@@ -253,7 +253,7 @@ class SyncRun(Generic[Out]):
         *,
         timeout: float | None = None,
         recursive: bool = False,
-    ) -> RunResult[Any]:
+    ) -> RunResult[Any, Msg]:
         """Stop the run and return the result so far, as `Run.cancel` does; it may be called from another thread."""
         return self._thread.call(self._run.cancel(at, timeout=timeout, recursive=recursive))
 
@@ -261,7 +261,7 @@ class SyncRun(Generic[Out]):
         return repr(self._run).replace("<Run", "<SyncRun", 1)
 
 
-class Run(RunBlock[Out]):
+class Run(RunBlock[Out, Msg]):
     """A live run of an agent; `agent.stream(…)` returns it. In plain code, `with` gives the same run as a `SyncRun`.
 
     Iterate it for its events, or `async for text in run.text()`. `await run.result()` returns its `RunResult`, at any
@@ -288,11 +288,11 @@ class Run(RunBlock[Out]):
         return self._work.run.state.run_id
 
     @property
-    def final_result(self) -> RunResult[Out] | None:
+    def final_result(self) -> RunResult[Out, Msg] | None:
         """The result once the run has ended, even with an exception; `None` before."""
         return self._work.result
 
-    async def result(self) -> RunResult[Out]:
+    async def result(self) -> RunResult[Out, Msg]:
         """Wait for the end of the run and return its result; raise the error that it failed with."""
         work = self._work
         if work.is_around:
@@ -309,12 +309,12 @@ class Run(RunBlock[Out]):
             raise result.error
         return result
 
-    def __enter__(self) -> SyncRun[Out]:
+    def __enter__(self) -> SyncRun[Out, Msg]:
         if self._work.task is not None:
             raise ConfigError("this run has begun in an event loop; go on there, with `async with`")
         return super().__enter__()
 
-    async def __aenter__(self) -> "Run[Out]":
+    async def __aenter__(self) -> "Run[Out, Msg]":
         self._work.begin(listens=True)
         return self
 
@@ -350,7 +350,7 @@ class Run(RunBlock[Out]):
         *,
         timeout: float | None = None,  # noqa: ASYNC109 - how long to be patient, not how long to work
         recursive: bool = False,
-    ) -> RunResult[Any]:
+    ) -> RunResult[Any, Msg]:
         """Stop the run and return the result so far.
 
         Called from inside the run, it returns at once with the result so far; the run ends at the point.
@@ -378,7 +378,7 @@ class Run(RunBlock[Out]):
                 work.stop("now", recursive=recursive)
         return await run_to_the_end(work.end())
 
-    def under(self, lease: Any) -> "Run[Out]":
+    def under(self, lease: Any) -> "Run[Out, Msg]":
         """Let the run, which must not have begun, write under a lease that the caller takes and gives back."""
         self._work.run.lease = lease
         return self
@@ -409,7 +409,7 @@ class Run(RunBlock[Out]):
 class _Events:
     """Iterates over the events of a run; if the run failed, its error is raised after the last one."""
 
-    def __init__(self, run: Run[Any]) -> None:
+    def __init__(self, run: Run[Any, Any]) -> None:
         self._run = run
 
     def __aiter__(self) -> "_Events":
@@ -449,7 +449,7 @@ async def run_nested(spec: Spec, messages: Sequence[Any], *, forwards_events: bo
     else:
         start = msgspec.structs.replace(start, snapshot=inner.root.snapshots.pop(inner.address, None))
     work = Work(inner, start)
-    run: Run[Any] = Run(work)
+    run: Run[Any, Any] = Run(work)
     outer.children.add(work)
     frame.agents_inside += 1
     try:

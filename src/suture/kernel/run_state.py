@@ -17,11 +17,15 @@ from suture.repair import Cause
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from suture.messages import Message
+
     Out = TypeVar("Out", default=str)
+    Msg = TypeVar("Msg", default=Message)
 else:
-    from typing import TypeVar
+    from typing import TypeVar, TypeVarTuple, Unpack
 
     Out = TypeVar("Out")
+    Msg = Unpack[TypeVarTuple("Msg")]  # may be left out: a plain one has no default before Python 3.13
 
 VERSION = 2
 """The version of journals that this release writes."""
@@ -159,7 +163,7 @@ def subtract_usage(new: TokenUsage, old: TokenUsage) -> TokenUsage:
     )
 
 
-class RunResult(msgspec.Struct, Generic[Out], frozen=True, kw_only=True):
+class RunResult(msgspec.Struct, Generic[Out, Msg], frozen=True, kw_only=True):
     """The result of a run.
 
     >>> RunResult(output="done", messages=[], outcome=Outcome.FINISHED).output
@@ -168,7 +172,7 @@ class RunResult(msgspec.Struct, Generic[Out], frozen=True, kw_only=True):
 
     output: Out
     """The final text, or the value of `output_type`; `None` if there is none."""
-    messages: list[Any]
+    messages: list[Msg]
     """The whole history: the input, the replies and every result. The list is yours: what you change in it counts."""
     outcome: Outcome
     usage: TokenUsage = TokenUsage()

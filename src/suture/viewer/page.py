@@ -171,7 +171,7 @@ class _Reader:
         self.records = records
         began = journal.decode_records(records[0], RunState().version)[0]
         wire = began.fields["wire"] if isinstance(began, journal.Began) else ""
-        agent: ChatModelAgent[Any] = ChatModelAgent(model=_NoModel(wire))
+        agent: ChatModelAgent[Any, Any] = ChatModelAgent(model=_NoModel(wire))
         self.run = Execution(agent.spec, RunState())
         self.run.checkpoint_id = name
         self.wire = get_wire(wire)

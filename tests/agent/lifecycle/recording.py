@@ -56,7 +56,7 @@ def steps(events: Iterable[AnyEvent]) -> list[str]:
     ]
 
 
-async def collect(run: Run[Any]) -> tuple[list[Any], RunResult[Any]]:
+async def collect(run: Run[Any, Any]) -> tuple[list[Any], RunResult[Any]]:
     """Return all events of a run, and its result; a run that never ends is an error."""
     async with asyncio.timeout(60):
         events = [event async for event in run]

@@ -252,7 +252,7 @@ def test_hooks_and_builders_may_give_messages_of_any_wire():
 # --- what is lost ---------------------------------------------------------------------------------
 
 
-def events_of(agent: ChatModelAgent[Any], given: Any, **options: Any) -> list[HistoryRewritten]:
+def events_of(agent: ChatModelAgent[Any, Any], given: Any, **options: Any) -> list[HistoryRewritten]:
     async def listen() -> list[HistoryRewritten]:
         async with agent.stream(given, **options) as run:
             return [event async for event in run if isinstance(event, HistoryRewritten)]

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeVar, assert_type
 
 from suture import (
+    AgenticMessage,
     ChatModelAgent,
     ChatModelAgentMiddleware,
     ChatModelAgentState,
@@ -81,7 +82,7 @@ async def main() -> None:
     agentic = ChatModelAgent(
         name="agentic", model=ScriptedModel(["hello"], wire="agentic"), middlewares=[KeepLast(2), Logged()]
     )
-    assert_type(agentic, ChatModelAgent[str])
+    assert_type(agentic, ChatModelAgent[str, AgenticMessage])
     await agentic.run("hi")
 
 

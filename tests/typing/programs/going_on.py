@@ -1,6 +1,6 @@
 """A conversation as users write it: the messages of a result are a list that grows and goes in again."""
 
-from typing import Any, assert_type
+from typing import assert_type
 
 from suture import ChatModelAgent, Message
 from suture.messages import ImagePart
@@ -11,7 +11,7 @@ def main() -> None:
     agent = ChatModelAgent(model=ScriptedModel(["hello", "well", "more", "a cat", "yes", "so"]))
     result = agent.run_sync([{"role": "user", "content": "hi"}])
     messages = result.messages
-    assert_type(messages, list[Any])
+    assert_type(messages, list[Message])
     messages.append(Message.user("how are you?"))
     messages += [Message.assistant("well"), Message.user("and now?")]
     messages[0] = Message.user("hello")

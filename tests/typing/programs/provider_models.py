@@ -1,9 +1,21 @@
 """Models of providers: what their agents' messages are."""
 
-from suture import AgenticMessage, ChatModelAgent, Message, ModelFailoverConfig, ModelRetryConfig
+from typing import Any, assert_type
+
+from suture import (
+    AgenticMessage,
+    ChatModelAgent,
+    Message,
+    ModelFailoverConfig,
+    ModelRetryConfig,
+    RunResult,
+    Session,
+)
 from suture.codecs import Converted, convert
 from suture.errors import ModelError
+from suture.kernel import SyncRun
 from suture.models import AnthropicModel, LocalModel, Model, OpenAIChatModel, OpenAIResponsesModel, get_model
+from suture.stores import MemoryStore
 
 
 def chat(server: str) -> str:
@@ -30,7 +42,28 @@ def others() -> ChatModelAgent:
 
 
 def named() -> str:
-    return str(ChatModelAgent(model="openai:gpt-5-mini").run_sync("hi").output)
+    result = ChatModelAgent(model="openai:gpt-5-mini").run_sync("hi")
+    assert_type(result, RunResult[str, Message])
+    return result.messages[-1].content + result.output
+
+
+async def named_and_live() -> None:
+    agent = ChatModelAgent(model="anthropic:claude-sonnet-4-5", output_type=list[int], checkpoint_store=MemoryStore())
+    assert_type(agent, ChatModelAgent[list[int], Message])
+    assert_type(agent.session("user-42"), Session[list[int], Message])
+    async with agent.stream("hi") as run:
+        assert_type((await run.result()).messages, list[Message])
+        assert_type((await run.cancel()).messages, list[Message])
+    with agent.stream("hi") as running:
+        assert_type(running, SyncRun[list[int], Message])
+
+
+def first(result: RunResult[str, AgenticMessage]) -> AgenticMessage:
+    return result.messages[0]
+
+
+def any_of_them(agent: ChatModelAgent[Any, Any]) -> list[Any]:
+    return [agent.describe()]
 
 
 def moved(history: list[Message]) -> list[str]:

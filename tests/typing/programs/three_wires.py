@@ -62,9 +62,9 @@ async def chat() -> None:
 
 async def agentic() -> None:
     agent = ChatModelAgent(name="agentic", model=AgenticEcho())
-    assert_type(agent, ChatModelAgent[str])
+    assert_type(agent, ChatModelAgent[str, AgenticMessage])
     result = await agent.run([AgenticMessage.user("hello")])
-    assert_type(result, RunResult[str])
+    assert_type(result, RunResult[str, AgenticMessage])
     for block in result.messages[-1].content_blocks:
         if isinstance(block, AssistantGenText):
             assert_type(block.text, str)
@@ -74,9 +74,9 @@ async def agentic() -> None:
 
 async def dicts() -> None:
     agent = ChatModelAgent(name="dicts", model=DictEcho())
-    assert_type(agent, ChatModelAgent[str])
+    assert_type(agent, ChatModelAgent[str, dict[str, Any]])
     result = await agent.run([{"role": "user", "content": "hello"}])
-    assert_type(result, RunResult[str])
+    assert_type(result, RunResult[str, dict[str, Any]])
     assert result.messages[-1]["content"] == "hello"
     await agent.run({"role": "user", "content": "a message by itself"})
     await agent.run([{"type": "text", "text": "a part"}])
