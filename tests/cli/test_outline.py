@@ -1,5 +1,7 @@
 """The outline of a history, and the marks that say what a repair did."""
 
+from typing import Any
+
 import pytest
 
 import suture
@@ -7,9 +9,9 @@ from suture.cli.output import compare, outline
 from tests.cli.program import ANSWER, GOOD, STOP, USER, result, turn
 
 
-def marks(before: list, **options: str) -> list[str]:
+def marks(before: list, **options: Any) -> list[str]:
     """Repair `before`; return the marks of each place that changed, one letter a message."""
-    fixed = suture.repair(before, **options)  # pyright: ignore[reportArgumentType]
+    fixed = suture.repair(before, **options)
     places = compare(before, fixed.messages, fixed.report.wire)
     return ["".join(line[0] for line in place) for place in places]
 

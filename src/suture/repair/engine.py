@@ -1,13 +1,13 @@
 """`repair` and `check`: resolve the options, walk the history, and report what was done."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 
 from suture.errors import AmbiguousWireError, ConfigError
 from suture.language import resolve_language
-from suture.messages import M
+from suture.messages import AnyMessage, M
 from suture.profiles import Profile, default_profile, get_profile
 from suture.repair.rebuild import PairOptions, Place
 from suture.repair.report import Finding, Pending, Report
@@ -16,6 +16,7 @@ from suture.repair.walk import Walk
 from suture.wires import Wire, check_list, get_wire, recognise
 
 R_co = TypeVar("R_co", covariant=True)
+KnownM = TypeVar("KnownM", bound=AnyMessage | Mapping[str, Any])
 
 
 class Asks(Protocol[R_co]):
@@ -64,6 +65,30 @@ class Repaired(msgspec.Struct, Generic[M], frozen=True, kw_only=True):
         return f"<Repaired: {len(self.messages)} messages, changed={self.changed}, {found} findings, {pending} pending>"
 
 
+@overload
+def repair(
+    messages: Sequence[KnownM],
+    *,
+    wire: str | Wire | None = None,
+    profile: str | Profile | None = None,
+    **choices: Unpack["Choices"],
+) -> Repaired[KnownM]: ...
+@overload
+def repair(
+    messages: list[object],  # what mypy takes a list of dicts with different values for
+    *,
+    wire: str | Wire | None = None,
+    profile: str | Profile | None = None,
+    **choices: Unpack["Choices"],
+) -> Repaired[Any]: ...
+@overload
+def repair(
+    messages: Sequence[M],
+    *,
+    wire: str | Wire | None = None,
+    profile: str | Profile | None = None,
+    **choices: Unpack["Choices"],
+) -> Repaired[M]: ...
 def repair(  # noqa: PLR0913 - each a choice of the caller's, by name
     messages: Sequence[M],
     *,

@@ -38,6 +38,18 @@ def plain() -> None:
     assert suture.check(fixed.messages, profile="mistral", tail="keep").wire == "openai-chat"
 
 
+def without_annotations() -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "tides", "arguments": "{}"}}
+    history = [
+        {"role": "user", "content": "When is high tide?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+    ]
+    fixed = suture.repair(history)
+    assert fixed.messages[2]["role"] == "tool"
+    objects: list[object] = list(history)
+    assert_type(repair(objects), Repaired[Any])
+
+
 def typed_dicts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     fixed = repair(history, wire="openai-chat", profile="openai-chat", tail="keep", orphans="drop", language="zh")
     assert_type(fixed, Repaired[dict[str, Any]])
@@ -66,6 +78,7 @@ def native() -> None:
     told = repair(history, generator=explain, causes={(1, 1): "rejected"})
     assert told.messages[3].content == "search was rejected (call_2)"
     assert_type(repair(History(history)).messages, list[Message])
+    assert_type(repair([*history, Message.user("go on")]), Repaired[Message])
     blocks = [AgenticMessage.assistant([FunctionToolCall("call_1", "search")])]
     assert_type(repair(blocks).messages[0].role, AgenticRole)
 
@@ -109,6 +122,7 @@ def refused(messages: list[Any]) -> str:
 
 def main() -> None:
     plain()
+    without_annotations()
     assert typed_dicts([{"role": "user", "content": "hi"}]) == [{"role": "user", "content": "hi"}]
     native()
     reported(check([Message.tool("42", "call_1")]))
