@@ -29,7 +29,7 @@ def test_a_name_says_which_model(name: str):
 
 
 def test_only_the_first_colon_divides():
-    assert get_model("bedrock:us.amazon.nova-micro-v1:0").model == "us.amazon.nova-micro-v1:0"  # pyright: ignore[reportAttributeAccessIssue]
+    assert get_model("bedrock:us.amazon.nova-micro-v1:0").model == "us.amazon.nova-micro-v1:0"
 
 
 SERVERS = {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from suture.models.openai_anthropic import AnthropicModel as AnthropicModel
     from suture.models.openai_anthropic import OpenAIChatModel as OpenAIChatModel
     from suture.models.openai_anthropic import OpenAIResponsesModel as OpenAIResponsesModel
+    from suture.models.provider import ProviderModel
 
 __all__ = [
     "PROVIDERS",
@@ -72,10 +73,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def get_model(name: str, **settings: Any) -> Model[Message]:
+def get_model(name: str, **settings: Any) -> "ProviderModel[Message]":
     """Return the model called `name`: `provider:model`, `local`, or `module:attribute` for one of your own.
 
-    The settings are those of the model's class.
+    The settings are those of the model's class. Type checkers take every model for a provider's.
 
     >>> get_model("anthropic:claude-sonnet-4-5", timeout=30)
     AnthropicModel('claude-sonnet-4-5')
@@ -95,7 +96,7 @@ def get_model(name: str, **settings: Any) -> Model[Message]:
     return _import_model(provider, model)
 
 
-def _make_server_model(name: str, model: str, address: str, variable: str, settings: dict[str, Any]) -> Model[Message]:
+def _make_server_model(name: str, model: str, address: str, variable: str, settings: dict[str, Any]) -> Any:
     """Return a model on a known server, whose key is in a variable of the environment unless it is given."""
     if "client" not in settings:
         settings = {"base_url": address, "api_key": environ.get(variable) if variable else None, **settings}
@@ -106,7 +107,7 @@ def _make_server_model(name: str, model: str, address: str, variable: str, setti
     return made
 
 
-def _import_model(module: str, attribute: str) -> Model[Message]:
+def _import_model(module: str, attribute: str) -> Any:
     """Import a model from a user's module."""
     try:
         found: Any = import_module(module)

@@ -37,6 +37,7 @@ def blocks() -> int:
 
 def others() -> ChatModelAgent:
     spare: Model[Message] = get_model("local")
+    assert_type(get_model("ollama:qwen3").base_url, str | None)
     failover = ModelFailoverConfig(models=[spare, LocalModel(threads=1)])
     return ChatModelAgent(model=OpenAIResponsesModel("gpt-5"), failover=failover)
 
