@@ -42,6 +42,8 @@ If your server, or a gateway, has other rules than a provider, change a profile 
 ids (`None` allows any), `names` the pattern of tool names, `rules` adds rules, `without` removes them by id.
 
 ```python
+from typing import Any
+
 import suture
 from suture.profiles import IdForm, Operation, Profile, Rule
 
@@ -84,7 +86,7 @@ replaces it.
 A wrong profile is an error at once:
 
 ```python
-def attempt(**changes):
+def attempt(**changes: Any) -> None:
     try:
         Profile.extend("anthropic", **changes)
     except suture.ConfigError as error:
