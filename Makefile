@@ -8,6 +8,7 @@ OTHERS := .venv-guests-others
 BENCH  := .venv-bench
 SITE   := .venv-site
 BROWSER := .venv-browser
+WHEEL  := .venv-wheel
 PEERS  := agent-framework langchain pydantic-ai sdks temporal proxies
 PIP    := tools/install.py
 PARALLEL := -n auto --maxprocesses 8 --dist worksteal
@@ -34,11 +35,12 @@ test: setup $(GUESTS)/installed ## run the tests, both suites even if one fails;
 	$(GUESTS)/bin/pytest tests/guests -rs $(PARALLEL) || failed=1; \
 	exit $$failed
 
-lint: setup $(GUESTS)/installed docs ## style, types, architecture, and that the site builds
+lint: setup $(GUESTS)/installed $(WHEEL)/installed docs ## style, types, of the pages' programs too, architecture, and that the site builds
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	$(BIN)/pyright -p tests/guests
+	$(BIN)/python -m tools.typecheck_pages build/pages $(WHEEL)/bin/python
 	$(BIN)/lint-imports --no-logo
 
 docs: $(SITE)/installed ## build the site into build/site; a broken link is an error
@@ -68,7 +70,7 @@ soak: setup $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run 
 	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .venv-demo $(SITE) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(BENCH)-ordinary $(BENCH)-replies $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-demo $(SITE) $(WHEEL) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(BENCH)-ordinary $(BENCH)-replies $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: TOLD := about two minutes
@@ -101,6 +103,15 @@ $(OTHERS)/installed: pyproject.toml tests/guests/others.txt
 	@echo "installing frameworks that need no guest into $(OTHERS) (about two minutes)"
 	@$(PYTHON) -m venv --clear $(OTHERS)
 	@$(OTHERS)/bin/python $(PIP) -e '.[openai]' -r tests/guests/others.txt
+	@touch $@
+
+# What a user installs: the built wheel, and beside it, without another copy, what the pages' programs import.
+$(WHEEL)/installed: pyproject.toml README.md LICENSE $(shell find src -type f -not -name '*.pyc') .venv/installed $(GUESTS)/installed
+	@echo "installing the wheel into $(WHEEL) (ten seconds)"
+	@$(PYTHON) -m venv --clear $(WHEEL)
+	@$(WHEEL)/bin/python $(PIP) --no-deps .
+	@for beside in $(BIN) $(GUESTS)/bin; do $$beside/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; done \
+		> "$$($(WHEEL)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/beside.pth"
 	@touch $@
 
 # A browser for the viewer's tests, from npm; without npm they are skipped, and say so.
