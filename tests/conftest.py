@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.lacking import leave_out
+
 # Nothing here judges the clock: a machine may be slow, or busy. `make soak` asks for many more examples.
 settings.register_profile(
     "suture",
@@ -33,6 +35,11 @@ def pytest_configure() -> None:
         draft.write_text(bundle[: bundle.index(END) + len(END)] + "\n", encoding="utf-8")
         draft.replace(first)
         os.environ["SSL_CERT_FILE"] = str(first)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        leave_out(item)
 
 
 def pytest_collection_finish() -> None:
