@@ -1,9 +1,18 @@
-"""What the package tells users to install stands in its metadata alone."""
+"""What users are told to install: its releases stand in the package's metadata alone, and pages have one form."""
 
 import re
+import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+import pytest
+
+from tests.docs.pages import DOCS, PAGES, ROOT, code, name, table
+
+EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+    "optional-dependencies"
+]
+READ_BY_USERS = [page for page in PAGES if page.name != "CONTRIBUTING.md"]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 
 
 def test_no_source_repeats_the_release_that_an_extra_needs():
@@ -12,3 +21,23 @@ def test_no_source_repeats_the_release_that_an_extra_needs():
     assert not {line for text in sources.values() for line in re.findall(r"[\"'(`]([a-z0-9-]+>=[0-9.]+)[\"']", text)}
     # The name on the index may be somebody else's one day.
     assert not [path for path, text in sources.items() if "pip install suture" in text or "suture[" in text]
+
+
+@pytest.mark.parametrize("page", [*READ_BY_USERS, *EXAMPLES], ids=name)
+def test_users_install_from_a_clone_a_path_or_an_address_and_never_the_bare_name(page: Path):
+    text = page.read_text(encoding="utf-8")
+    assert re.findall(r"pip install[^`\n]* -e\b.*", text) == []
+    assert re.findall(r"pip install [^`\n]*(?<![/\w.])suture\b.*", text) == []
+    assert re.findall(r"(?<!/)\bsuture\[[a-z,-]+\](?! @ ).*", text) == []
+
+
+@pytest.mark.parametrize("page", READ_BY_USERS, ids=name)
+def test_every_extra_that_a_page_installs_is_one_of_the_package(page: Path):
+    asked = re.findall(r"(?:\.|/?\bsuture|\.whl)\[([a-z,-]+)\]", page.read_text(encoding="utf-8"))
+    assert {extra for extras in asked for extra in extras.split(",")} <= set(EXTRAS)
+
+
+def test_every_extra_is_explained_with_the_packages_that_it_brings():
+    told = {code(row[0]): re.findall("`([^`]+)`", row[1]) for row in table(DOCS / "installing.md", "extra")}
+    brought = {extra: [re.split(r"[^\w-]", one)[0] for one in needed] for extra, needed in EXTRAS.items()}
+    assert told == {extra: packages for extra, packages in brought.items() if extra != "dev"}

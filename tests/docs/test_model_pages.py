@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import tomllib
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +13,7 @@ from suture.codecs import CODECS, Codec, Lost, Request, get_codec
 from suture.messages import AgenticMessage, ToolInfo
 from suture.models import PROVIDERS, LocalModel, OpenAIChatModel, get_model
 from suture.models.provider import Settings
-from tests.docs.pages import DOCS, ROOT, blocks, code, named, prose, table
+from tests.docs.pages import DOCS, blocks, code, named, prose, table
 from tests.models.local.asking import needs_model
 
 MODELS, MOVING, ERRORS = DOCS / "models.md", DOCS / "moving.md", DOCS / "errors.md"
@@ -61,13 +60,6 @@ def test_a_name_gives_the_class_that_its_row_says_and_asks_for_the_key_that_it_s
 @needs_model
 def test_the_local_model_is_the_class_that_its_row_says():
     assert type(get_model("local")).__name__ == code(table(MODELS, "prefix")[0][1])
-
-
-def test_every_extra_that_a_page_installs_is_one_of_the_package():
-    package = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for page in (ROOT / "README.md", *DOCS.glob("*.md")):
-        asked = set(re.findall(r"pip install (?:-e )?'(?:suture|\.)\[(\w[\w-]*)\]'", page.read_text(encoding="utf-8")))
-        assert asked <= set(package["optional-dependencies"]), page
 
 
 def test_every_setting_of_a_model_is_explained_with_its_default():
