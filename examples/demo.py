@@ -58,7 +58,8 @@ def send(address: str, messages: Sequence[dict[str, Any]]) -> bool:
             say(json.load(answer)["choices"][0]["message"]["content"], label="200  ")
             return True
     except HTTPError as refused:
-        say(json.load(refused)["error"]["message"], label="400  ")
+        with refused:
+            say(json.load(refused)["error"]["message"], label="400  ")
         return False
 
 
