@@ -80,7 +80,8 @@ class Server:
         try:
             urllib.request.urlopen(request, timeout=10).close()
         except urllib.error.HTTPError as error:
-            return error.code == 409  # it has this bucket already
+            with error:
+                return error.code == 409  # it has this bucket already
         except OSError:
             return False
         return True
