@@ -77,7 +77,7 @@ def test_run_sync_works_between_uses_of_asyncio_run_and_leaves_the_program_its_o
         with serving([streamed("openai-chat", text_reply())]) as server:
             agent = make_agent("openai-chat", server)
             assert agent.run_sync("hi").output == SAID
-            assert asyncio.get_event_loop_policy().get_event_loop() is mine
+            assert asyncio.get_event_loop() is mine
             assert mine.run_until_complete(agent.run("hi")).output == SAID
             assert agent.run_sync("hi").output == SAID
             assert server.connections == 2
@@ -236,7 +236,12 @@ ENDS: dict[str, str] = {
     "in a thread beside the main one": 'ask("b"); threading.Thread(target=ask, args=("a",)).start()',
     "after asyncio.run": 'ask("b"); asyncio.run(agent.run("hi")); ask("a")',
     "with an exception": 'ask("a"); raise SystemExit(0)',
-    "with uvloop": 'import uvloop; asyncio.set_event_loop_policy(uvloop.EventLoopPolicy()); ask("b"); ask("a")',
+    "with uvloop": """
+import uvloop, warnings
+with warnings.catch_warnings(action="ignore"):  # Python 3.14 deprecates policies
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
+ask("b"); ask("a")
+""",
     "at exit": 'import atexit; atexit.register(ask, "a"); ask("b")',
 }
 

@@ -198,7 +198,7 @@ def test_an_iterator_inside_a_value_is_read_once():
 
 
 def test_a_value_that_is_nested_too_deeply_is_cut():
-    text = run(tool(lambda: deep(5000), name="give"))
+    text = run(tool(lambda: deep(200_000), name="give"))
     assert text == "[" * 101 + '"…"' + "]" * 101
 
 
