@@ -2,6 +2,9 @@
 
 The SDK demands that the task that opened a connection also closes it, but tools are called from many tasks. So each
 connection has its own task, which opens it, waits for its end, and closes it. The callers of tools only use it.
+
+What differs between the lines 1 and 2 of the SDK stands in `_mcp_line_1` and `_mcp_line_2`, which have the same names.
+The SDK's types are read in the form that they have on the wire, which is the same in both.
 """
 
 import asyncio
@@ -14,10 +17,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from hashlib import blake2b
-from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any, Self, TextIO, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import msgspec
@@ -33,12 +35,15 @@ from suture.wires import sendable
 from suture.wires.fields import is_map
 
 try:
-    import httpx2
-    from anyio import CancelScope
-    from mcp import Client, MCPError, StdioServerParameters, stdio_client, types
-    from mcp.client.streamable_http import streamable_http_client
-    from mcp.shared.message import SessionMessage
+    import mcp
+    from anyio import BrokenResourceError, CancelScope
+    from mcp import StdioServerParameters, stdio_client, types
     from pydantic import ValidationError
+
+    if TYPE_CHECKING or hasattr(mcp, "Client"):
+        from suture.integrations import _mcp_line_2 as sdk
+    else:
+        from suture.integrations import _mcp_line_1 as sdk
 finally:  # an old release may lack some of these: its version says more than the ImportError
     check_extra("mcp", "mcp")
 
@@ -173,7 +178,11 @@ class MCPServer:
         # The values of headers, and the key alone of one such as "Bearer KEY".
         secrets = [text for value in sent.values() for text in (value.strip(), value.strip().rpartition(" ")[2])]
         label = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        return cls(label, settings, partial(_open_http, url, sent), secrets)
+
+        def connect(_: object) -> Any:
+            return sdk.open_http(url, sent, _CONNECT, _note_status)
+
+        return cls(label, settings, connect, secrets)
 
     @property
     def tools(self) -> tuple[Tool[..., Any], ...]:
@@ -232,7 +241,7 @@ class MCPServer:
                 link = await self._connect()
         return await link.call(name, arguments)
 
-    def _make_tools(self, listed: Sequence[types.Tool]) -> tuple[Tool[..., Any], ...]:
+    def _make_tools(self, listed: Sequence["_Listed"]) -> tuple[Tool[..., Any], ...]:
         found, chosen = {each.name: each for each in reversed(listed)}, self._settings
         for what, names in (("include", chosen.include or ()), ("exclude", chosen.exclude)):
             for name in sorted(names):
@@ -242,7 +251,7 @@ class MCPServer:
         names = safe_names([each.name for each in listed if each.name in wanted], chosen.prefix)
         return tuple([self._make_tool(found[name], names[name]) for name in names])
 
-    def _make_tool(self, listed: types.Tool, name: str) -> Tool[..., Any]:
+    def _make_tool(self, listed: "_Listed", name: str) -> Tool[..., Any]:
         async def call(argument: ToolArgument) -> ToolResult:
             return await self._call(listed.name, argument)
 
@@ -286,8 +295,6 @@ def safe_names(names: Iterable[str], prefix: str = "") -> dict[str, str]:
 
 _CONNECT = 30.0
 """How many seconds making a connection may take; the caller says how long an answer may take."""
-_LARGEST = 64 * 1024 * 1024
-"""How many bytes one event of a server may have; an image is one event."""
 _KEPT = 2_000
 """How many bytes of a process's stderr are kept."""
 _PATIENCE = 10.0
@@ -302,23 +309,13 @@ _STATUS: ContextVar[list[int]] = ContextVar("suture_mcp_status")
 """Collects the HTTP statuses of a request, which is sent in the context of its caller."""
 
 
-async def _note_status(response: httpx2.Response) -> None:
+def _note_status(status: int) -> None:
     with suppress(LookupError):
-        _STATUS.get().append(response.status_code)
+        _STATUS.get().append(status)
 
 
 _Connect = Callable[[Callable[[], TextIO]], AbstractAsyncContextManager[tuple[Any, Any]]]
 """Opens the two streams of a server; its argument opens a file for the stderr of a process."""
-
-
-@asynccontextmanager
-async def _open_http(url: str, headers: dict[str, str], _: object) -> AsyncGenerator[tuple[Any, Any], None]:
-    timeout, hooks = httpx2.Timeout(_CONNECT, read=None), {"response": [_note_status]}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as client,
-        streamable_http_client(url, http_client=client, max_sse_event_size=_LARGEST) as streams,
-    ):
-        yield streams
 
 
 class _Messages:
@@ -350,9 +347,9 @@ def _read_again(fault: ValidationError) -> Any:
             if not is_map(said) or "method" in said or type(said.get("id")) not in {int, str}:
                 continue
             with suppress(ValidationError):
-                return SessionMessage(types.jsonrpc_message_adapter.validate_python(sendable(said), by_name=False))
-            error = types.ErrorData(code=types.PARSE_ERROR, message=str(fault))
-            return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=said["id"], error=error))
+                return sdk.as_message(sendable(said))
+            error = {"code": types.PARSE_ERROR, "message": str(fault)}
+            return sdk.as_message({"jsonrpc": "2.0", "id": said["id"], "error": error})
     return fault
 
 
@@ -361,11 +358,11 @@ class _Link:
 
     def __init__(self, label: str, connect: _Connect, secrets: Sequence[str], context: Context) -> None:
         self._name, self._connect, self._secrets = f"the MCP server {label!r}", connect, secrets
-        self.listed: tuple[types.Tool, ...] = ()
+        self.listed: tuple[_Listed, ...] = ()
         """The tools that the server has."""
         self._client: Any = None
         self._opened, self._ready, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._scope = CancelScope()
+        self._attempt, self._scope = CancelScope(), CancelScope()
         self._failure: Any = None
         self._stderr, self._drain = b"", Thread()
         self._noise = ""
@@ -401,7 +398,7 @@ class _Link:
             # If starting a process were cancelled, the process would go on.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._opened.wait(), _PATIENCE)
-            self._scope.cancel()
+            self._attempt.cancel()
         self._client = None
         self._ended.set()
         while not self._task.done():
@@ -423,14 +420,8 @@ class _Link:
         """Keep the connection open until it ends or `close` is called."""
         _STATUS.set(self._statuses)
         try:
-            info = types.Implementation(name="suture", version=version("suture"))
             with self._scope:
-                async with Client(self._streams(), cache=None, client_info=info, message_handler=self._hear) as client:
-                    client.session.validate_tool_result = _accept_result  # pyright: ignore[reportAttributeAccessIssue]
-                    self.listed = await _list_tools(client)
-                    self._client = client
-                    self._ready.set()
-                    await self._ended.wait()
+                await sdk.run_session(self._streams(), self._hear, self._attempt, self._use)
         except Exception as error:  # noqa: BLE001 - raised to callers of `open` and `call`
             self._failure = error
             while inside := getattr(self._failure, "exceptions", ()):  # a group of them
@@ -438,6 +429,12 @@ class _Link:
         finally:
             for stage in (self._opened, self._ended, self._ready):
                 stage.set()
+
+    async def _use(self, client: sdk.Client) -> None:
+        self.listed = await _list_tools(client)
+        self._client = client
+        self._ready.set()
+        await self._ended.wait()
 
     @asynccontextmanager
     async def _streams(self) -> AsyncGenerator[tuple[Any, Any], None]:
@@ -490,9 +487,9 @@ class _Link:
     async def _explain(self, error: Exception, name: str, statuses: list[int]) -> MCPServerError:
         """Return an error that says what went wrong with a call, and whether it may have been carried out."""
         status, unknown = (statuses or [0])[-1], f"; whether {name} was carried out is not known"
-        if not isinstance(error, MCPError) or error.code == types.PARSE_ERROR:
+        if not isinstance(error, sdk.MCPError) or error.error.code == types.PARSE_ERROR:
             what = f"answered {name} with what cannot be used: {self._clip(error)}{unknown}"
-        elif status == 404 and error.message == _SESSION_GONE:
+        elif status == 404 and error.error.message == _SESSION_GONE:
             self._ended.set()
             what = f"has ended the session, and {name} was not called; call it once more"
         elif not _is_lost(error):
@@ -506,25 +503,50 @@ class _Link:
         return MCPServerError(f"{self._name} {what}")
 
 
-async def _accept_result(*_: Any) -> None:
-    """Accept a result that does not fit the output schema of its tool: the tool has run."""
+class _Hints(Struct, rename="camel"):
+    title: str | None
+    read_only_hint: bool | None
+    idempotent_hint: bool | None
 
 
-async def _list_tools(client: Client) -> tuple[types.Tool, ...]:
+class _Listed(Struct, rename="camel"):
+    """A tool of a server."""
+
+    name: str
+    title: str | None
+    description: str | None
+    input_schema: dict[str, Any]
+    annotations: _Hints | None
+
+
+class _Page(Struct, rename="camel"):
+    tools: tuple[_Listed, ...]
+    next_cursor: str | None
+
+
+async def _list_tools(client: sdk.Client) -> tuple[_Listed, ...]:
     """Return all tools of a server, page by page."""
     if client.server_capabilities.tools is None:
         return ()
-    pages = [await client.list_tools()]
-    while pages[-1].next_cursor is not None:
-        if pages[-1].next_cursor in [page.next_cursor for page in pages[:-1]]:
+    pages = [_Page((), None)]
+    while len(pages) == 1 or pages[-1].next_cursor is not None:
+        listed = await client.list_tools(cursor=pages[-1].next_cursor)
+        page = msgspec.convert(listed.model_dump(by_alias=True), _Page)
+        if page.next_cursor is not None and page.next_cursor in [page.next_cursor for page in pages]:
             raise ValueError("its list of tools never ends")
-        pages.append(await client.list_tools(cursor=pages[-1].next_cursor))
+        pages.append(page)
     return tuple([each for page in pages for each in page.tools])
 
 
 def _is_lost(error: Exception) -> bool:
     """Return whether an error means that no answer will come, not that the server refused."""
-    return isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED and error.message.startswith(_LOST)
+    if isinstance(error, BrokenResourceError):  # of a process that is gone
+        return True
+    return (
+        isinstance(error, sdk.MCPError)
+        and error.error.code == types.CONNECTION_CLOSED
+        and error.error.message.startswith(_LOST)
+    )
 
 
 # --- results --------------------------------------------------------------------------------------
@@ -537,38 +559,40 @@ def as_tool_result(given: types.CallToolResult) -> ToolResult:
 
     Structured content becomes JSON text, unless a text says the same: servers repeat it for text-only clients.
 
-    >>> from mcp.types import CallToolResult, TextContent
-    >>> as_tool_result(CallToolResult(content=[TextContent(text="no such page")], is_error=True))
+    >>> from mcp.types import CallToolResult
+    >>> failed = {"content": [{"type": "text", "text": "no such page"}], "isError": True}
+    >>> as_tool_result(CallToolResult.model_validate(failed))
     ToolResult(parts=(TextPart(text='no such page'),), is_error=True)
-    >>> as_tool_result(CallToolResult(content=[], structured_content={"pages": 3})).parts
+    >>> as_tool_result(CallToolResult.model_validate({"content": [], "structuredContent": {"pages": 3}})).parts
     (TextPart(text='{"pages": 3}'),)
     """
-    parts = [_part(block) for block in given.content]
+    said = given.model_dump(by_alias=True)
+    parts = [_part(block) for block in said["content"]]
     # NaN and Infinity, which JSON does not have, become their names.
-    structured: Any = json.loads(json.dumps(given.structured_content), parse_constant=str)
-    texts = [block.text for block in given.content if isinstance(block, types.TextContent)]
+    structured: Any = json.loads(json.dumps(said["structuredContent"]), parse_constant=str)
+    texts: list[str] = [block["text"] for block in said["content"] if block["type"] == "text"]
     if structured is not None and not _repeats(structured, texts):
         parts.append(TextPart(json.dumps(structured, ensure_ascii=False)))
-    if given.is_error and not parts:
+    if said["isError"] and not parts:
         parts.append(TextPart("The tool failed and did not say why."))
-    return ToolResult(parts, is_error=given.is_error)
+    return ToolResult(parts, is_error=said["isError"])
 
 
-def _part(block: types.ContentBlock) -> Part:
-    match block:
-        case types.TextContent():
-            return TextPart(block.text)
-        case types.ImageContent() | types.AudioContent():
-            return _medium(block.data, block.mime_type)
-        case types.ResourceLink():  # other tools of the server may be able to read it
-            kind = f" ({block.mime_type})" if block.mime_type else ""
-            described = f"\n{block.description}" if block.description else ""
-            return TextPart(f"Resource {block.title or block.name}{kind}: {block.uri}{described}")
-        case types.EmbeddedResource():
-            found, uri = block.resource, str(block.resource.uri)
-            if isinstance(found, types.TextResourceContents):
-                return TextPart(f"Resource {uri}:\n{found.text}")
-            return _medium(found.blob, found.mime_type or "application/octet-stream", uri)
+def _part(block: dict[str, Any]) -> Part:
+    match block["type"]:
+        case "text":
+            return TextPart(block["text"])
+        case "image" | "audio":
+            return _medium(block["data"], block["mimeType"])
+        case "resource_link":  # other tools of the server may be able to read it
+            kind = f" ({block['mimeType']})" if block["mimeType"] else ""
+            described = f"\n{block['description']}" if block["description"] else ""
+            return TextPart(f"Resource {block['title'] or block['name']}{kind}: {block['uri']}{described}")
+        case _:
+            found, uri = block["resource"], str(block["resource"]["uri"])
+            if "text" in found:
+                return TextPart(f"Resource {uri}:\n{found['text']}")
+            return _medium(found["blob"], found["mimeType"] or "application/octet-stream", uri)
 
 
 def _medium(data: str, mime: str, uri: str = "") -> Part:

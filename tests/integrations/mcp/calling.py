@@ -15,11 +15,13 @@ from suture.testing import ScriptedModel
 
 HERE = Path(__file__).parent
 SERVER, ODD = HERE / "server.py", HERE / "odd_server.py"
+PYTHON = os.environ.get("SUTURE_MCP_PYTHON", sys.executable)
+"""Runs the sound servers; one with another line of the SDK may be named."""
 
 
 def sound(**choices: Any) -> MCPServer:
     """Return a sound server, as a child process."""
-    return MCPServer.stdio(sys.executable, [str(SERVER)], **choices)
+    return MCPServer.stdio(PYTHON, [str(SERVER)], **choices)
 
 
 def odd(habit: str, **choices: Any) -> MCPServer:
@@ -31,7 +33,7 @@ def odd(habit: str, **choices: Any) -> MCPServer:
 def served(**environment: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """Give the URL of a sound server over HTTP, and its process."""
     process = subprocess.Popen(
-        [sys.executable, SERVER, "http"], stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+        [PYTHON, SERVER, "http"], stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
     )
     try:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""A real MCP server for the tests, made with the official SDK.
+"""A real MCP server for the tests, made with the official SDK of either line: its types are made from their wire form.
 
 `server.py` speaks over stdio; `server.py http` over HTTP on loopback, at a port that it prints. What a test waits for
 is told to the port of loopback that `NOTES` names.
@@ -8,21 +8,18 @@ import asyncio
 import os
 import socket
 import sys
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-    ToolAnnotations,
-)
+from mcp.types import CallToolResult, ToolAnnotations
+
+if TYPE_CHECKING or find_spec("mcp.server.mcpserver"):
+    from mcp.server.mcpserver import Context, Image, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+else:  # line 1
+    from mcp.server.fastmcp import Context, Image
+    from mcp.server.fastmcp import FastMCP as MCPServer
+    from mcp.server.fastmcp.exceptions import ToolError
 
 DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=="
 
@@ -40,19 +37,19 @@ async def tides(port: str, day: int = 1) -> str:
     return f"06:{day:02d} in {port}"
 
 
-@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+@server.tool(annotations=ToolAnnotations.model_validate({"readOnlyHint": True}))
 def depths() -> list[int]:
     """Read the soundings."""
     return [3, 5, 8]
 
 
-@server.tool(name="files.read", annotations=ToolAnnotations(idempotent_hint=True))
+@server.tool(name="files.read", annotations=ToolAnnotations.model_validate({"idempotentHint": True}))
 async def files_read(path: str) -> dict[str, Any]:
     """Read a file."""
     return {"path": path, "lines": 2}
 
 
-@server.tool(annotations=ToolAnnotations(destructive_hint=True))
+@server.tool(annotations=ToolAnnotations.model_validate({"destructiveHint": True}))
 async def sink() -> str:
     """Fail."""
     raise ToolError("the ship is gone")
@@ -61,17 +58,19 @@ async def sink() -> str:
 @server.tool()
 async def everything() -> CallToolResult:
     """Give a part of each kind."""
-    return CallToolResult(
-        content=[
-            TextContent(text="The chart:"),
-            ImageContent(data=DOT, mime_type="image/png"),
-            AudioContent(data="AAAA", mime_type="audio/wav"),
-            EmbeddedResource(resource=TextResourceContents(uri="file:///log.txt", text="fog", mime_type="text/plain")),
-            EmbeddedResource(resource=BlobResourceContents(uri="file:///a/dot.png", blob=DOT, mime_type="image/png")),
-            EmbeddedResource(resource=BlobResourceContents(uri="file:///a/log.pdf", blob="AAAA")),
-            ResourceLink(name="almanac", uri="file:///almanac.txt", mime_type="text/plain", description="All tides."),
-        ]
-    )
+    log = {"uri": "file:///log.txt", "text": "fog", "mimeType": "text/plain"}
+    picture = {"uri": "file:///a/dot.png", "blob": DOT, "mimeType": "image/png"}
+    link = {"name": "almanac", "uri": "file:///almanac.txt", "mimeType": "text/plain", "description": "All tides."}
+    content: list[dict[str, Any]] = [
+        {"type": "text", "text": "The chart:"},
+        {"type": "image", "data": DOT, "mimeType": "image/png"},
+        {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
+        {"type": "resource", "resource": log},
+        {"type": "resource", "resource": picture},
+        {"type": "resource", "resource": {"uri": "file:///a/log.pdf", "blob": "AAAA"}},
+        {"type": "resource_link", **link},
+    ]
+    return CallToolResult.model_validate({"content": content})
 
 
 @server.tool()
@@ -83,13 +82,14 @@ async def chart() -> Image:
 @server.tool()
 async def summary() -> CallToolResult:
     """Say in words what is also there as data."""
-    return CallToolResult(content=[TextContent(text="Three ships.")], structured_content={"ships": ["a", "b", "c"]})
+    said = {"type": "text", "text": "Three ships."}
+    return CallToolResult.model_validate({"content": [said], "structuredContent": {"ships": ["a", "b", "c"]}})
 
 
 @server.tool()
 async def silent_failure() -> CallToolResult:
     """Fail without a word."""
-    return CallToolResult(content=[], is_error=True)
+    return CallToolResult.model_validate({"content": [], "isError": True})
 
 
 @server.tool()

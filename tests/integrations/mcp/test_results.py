@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from mcp.types import AudioContent, CallToolResult, ImageContent
+from mcp.types import CallToolResult
 
 from suture import Message
 from suture.integrations.mcp import MCPServer, as_tool_result
@@ -84,18 +84,18 @@ def test_every_kind_of_content_has_its_part(answers: dict[str, Message]):
 
 def test_a_medium_that_is_no_base64_is_told_in_words_for_every_provider_would_refuse_it():
     content = [
-        ImageContent(data="no/base64!", mime_type="image/png"),
-        AudioContent(data="AA\nAA", mime_type="audio/wav"),
+        {"type": "image", "data": "no/base64!", "mimeType": "image/png"},
+        {"type": "audio", "data": "AA\nAA", "mimeType": "audio/wav"},
     ]
-    assert as_tool_result(CallToolResult(content=content)).parts == (
+    assert as_tool_result(CallToolResult.model_validate({"content": content})).parts == (
         TextPart("The server sent a medium (image/png), and its data is empty or no base64."),
         AudioPart(base64_data="AAAA", mime_type="audio/wav"),
     )
 
 
 def test_a_medium_is_what_its_type_says():
-    image = ImageContent(data="AAAA", mime_type="application/pdf")
-    (part,) = as_tool_result(CallToolResult(content=[image])).parts
+    image = {"type": "image", "data": "AAAA", "mimeType": "application/pdf"}
+    (part,) = as_tool_result(CallToolResult.model_validate({"content": [image]})).parts
     assert part == FilePart(base64_data="AAAA", mime_type="application/pdf")
 
 
