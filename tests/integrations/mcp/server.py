@@ -21,8 +21,6 @@ else:  # line 1
     from mcp.server.fastmcp import FastMCP as MCPServer
     from mcp.server.fastmcp.exceptions import ToolError
 
-DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABpfZFQAAAAABJRU5ErkJggg=="
-
 server = MCPServer("harbour", log_level="ERROR")
 
 
@@ -59,11 +57,11 @@ async def sink() -> str:
 async def everything() -> CallToolResult:
     """Give a part of each kind."""
     log = {"uri": "file:///log.txt", "text": "fog", "mimeType": "text/plain"}
-    picture = {"uri": "file:///a/dot.png", "blob": DOT, "mimeType": "image/png"}
+    picture = {"uri": "file:///a/dot.png", "blob": "iVBORw==", "mimeType": "image/png"}
     link = {"name": "almanac", "uri": "file:///almanac.txt", "mimeType": "text/plain", "description": "All tides."}
     content: list[dict[str, Any]] = [
         {"type": "text", "text": "The chart:"},
-        {"type": "image", "data": DOT, "mimeType": "image/png"},
+        {"type": "image", "data": "iVBORw==", "mimeType": "image/png"},
         {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
         {"type": "resource", "resource": log},
         {"type": "resource", "resource": picture},

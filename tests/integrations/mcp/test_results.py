@@ -10,7 +10,6 @@ from suture import Message
 from suture.integrations.mcp import MCPServer, as_tool_result
 from suture.messages import AudioPart, FilePart, ImagePart, TextPart
 from tests.integrations.mcp.calling import odd, results, served, sound, texts
-from tests.integrations.mcp.server import DOT
 
 CALLS = {
     "tides": '{"port": "Dover", "day": 7}',
@@ -68,10 +67,10 @@ def test_a_failure_without_a_word_is_still_an_error(answers: dict[str, Message])
 def test_every_kind_of_content_has_its_part(answers: dict[str, Message]):
     assert answers["everything"].user_input_multi_content == (
         TextPart("The chart:"),
-        ImagePart(base64_data=DOT, mime_type="image/png"),
+        ImagePart(base64_data="iVBORw==", mime_type="image/png"),
         AudioPart(base64_data="AAAA", mime_type="audio/wav"),
         TextPart("Resource file:///log.txt:\nfog"),
-        ImagePart(base64_data=DOT, mime_type="image/png", extra={"uri": "file:///a/dot.png"}),
+        ImagePart(base64_data="iVBORw==", mime_type="image/png", extra={"uri": "file:///a/dot.png"}),
         FilePart(
             base64_data="AAAA",
             mime_type="application/octet-stream",
