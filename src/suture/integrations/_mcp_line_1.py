@@ -10,7 +10,6 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import Context, copy_context
-from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
@@ -164,8 +163,12 @@ async def open_http(
         if hasattr(_http, "streamable_http_client"):
             streams = _http.streamable_http_client(url, http_client=client)
         else:  # 1.23
+
+            def lend(**_: object) -> Any:
+                return nullcontext(client)
+
             timeouts = {"timeout": connect, "sse_read_timeout": None}
-            streams = _http.streamablehttp_client(url, httpx_client_factory=partial(nullcontext, client), **timeouts)
+            streams = _http.streamablehttp_client(url, httpx_client_factory=lend, **timeouts)
         async with streams as (read, write, _):
             yield read, _Outbox(write, callers)
 
