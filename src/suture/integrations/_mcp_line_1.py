@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import Context, copy_context
 from importlib import import_module
 from importlib.metadata import version
@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from anyio import BrokenResourceError, CancelScope, ClosedResourceError, move_on_after, sleep_forever
 from pydantic import ValidationError
-
-__all__ = ["Client", "MCPError", "as_message", "open_http", "run_session"]
 
 # The type checker knows line 2 alone, and httpx2, which has the names of httpx.
 if TYPE_CHECKING:
@@ -255,10 +253,11 @@ class _Events(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         is_resumable, end = False, b"\n"
         with suppress(httpx.HTTPError):
-            async for piece in self._response.aiter_bytes():
-                is_resumable = is_resumable or re.search(rb"[\r\n]id:", end + piece) is not None
-                end = (end + piece)[-3:]
-                yield piece
+            async with aclosing(self._response.aiter_bytes()) as pieces:
+                async for piece in pieces:
+                    is_resumable = is_resumable or re.search(rb"[\r\n]id:", end + piece) is not None
+                    end = (end + piece)[-3:]
+                    yield piece
         if not is_resumable:
             lost = types.ErrorData(code=types.CONNECTION_CLOSED, message="SSE stream ended without a response")
             yield b"\n\ndata: " + _refusal(self._response, self._number, lost).content + b"\n\n"

@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx2
 from anyio import CancelScope
-from mcp import Client, MCPError, types
+from mcp import Client as Client
+from mcp import MCPError as MCPError
+from mcp import types
 from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-
-__all__ = ["Client", "MCPError", "as_message", "open_http", "run_session"]
 
 _LARGEST = 64 * 1024 * 1024
 """How many bytes one event of a server may have; an image is one event."""
