@@ -26,7 +26,7 @@ mcp: Any = import_module("mcp")
 types: Any = import_module("mcp.types")
 _http: Any = import_module("mcp.client.streamable_http")
 _SessionMessage: Any = import_module("mcp.shared.message").SessionMessage
-MCPError: Any = mcp.McpError
+SessionError: Any = mcp.McpError
 
 _COURTESY = 5.0
 """How many seconds telling a server of a cancelled call may take."""
@@ -44,26 +44,26 @@ async def run_session(
     streams: AbstractAsyncContextManager[tuple[Any, Any]],
     hear: Callable[[Any], Awaitable[None]],
     attempt: CancelScope,
-    use: Callable[["Client"], Awaitable[None]],
+    use: Callable[["Session"], Awaitable[None]],
 ) -> None:
     """Open the streams, greet the server, await `use` with the session, and close all; `attempt` gives it up."""
     async with streams as (read, write):
         with attempt:  # not around the streams: a cancelled one would kill its process at once
-            client = Client(read, write, hear)
-            async with client.session:
+            session = Session(read, write, hear)
+            async with session.inner:
                 try:
-                    await client.greet()
-                    await use(client)
+                    await session.greet()
+                    await use(session)
                 finally:
-                    client.lose()
+                    session.lose()
 
 
-class Client:
+class Session:
     """A session, under the names that the client of line 2 has."""
 
     def __init__(self, read: Any, write: Any, hear: Callable[[Any], Awaitable[None]]) -> None:
         info = types.Implementation(name="suture", version=version("suture"))
-        self.session = mcp.ClientSession(_Inbox(read, self.lose), write, message_handler=hear, client_info=info)
+        self.inner = mcp.ClientSession(_Inbox(read, self.lose), write, message_handler=hear, client_info=info)
         self.server_capabilities: Any = None
         self._waiting: set[CancelScope] = set()
         self._is_lost = False
@@ -77,25 +77,25 @@ class Client:
     async def greet(self) -> None:
         """Agree with the server on what it is capable of."""
         with self._waits():
-            self.server_capabilities = (await self.session.initialize()).capabilities
+            self.server_capabilities = (await self.inner.initialize()).capabilities
 
     async def list_tools(self, *, cursor: str | None = None) -> Any:
         """Return a page of the server's tools."""
         with self._waits():
-            return await self.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+            return await self.inner.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool. The session's own method would refuse a result that does not fit the tool's output schema."""
         params = types.CallToolRequestParams(name=name, arguments=arguments, _meta=_trace())
-        number = self.session._request_id  # noqa: SLF001 - the id of the next request
+        number = self.inner._request_id  # noqa: SLF001 - the id of the next request
         try:
             with self._waits():
                 request = types.ClientRequest(types.CallToolRequest(params=params))
-                return await self.session.send_request(request, types.CallToolResult)
+                return await self.inner.send_request(request, types.CallToolResult)
         except asyncio.CancelledError:
             told = types.CancelledNotification(params=types.CancelledNotificationParams(requestId=number))
             with move_on_after(_COURTESY, shield=True), suppress(ClosedResourceError, BrokenResourceError):
-                await self.session.send_notification(types.ClientNotification(told))
+                await self.inner.send_notification(types.ClientNotification(told))
             raise
 
     @contextmanager
@@ -112,7 +112,7 @@ class Client:
                     self._waiting.discard(scope)
             if not scope.cancelled_caught:
                 return
-        raise MCPError(types.ErrorData(code=types.CONNECTION_CLOSED, message="Connection closed"))
+        raise SessionError(types.ErrorData(code=types.CONNECTION_CLOSED, message="Connection closed"))
 
 
 class _Inbox:
@@ -234,6 +234,8 @@ async def _answer(response: httpx.Response, number: Any) -> httpx.Response:
         text = "Session terminated" if "mcp-session-id" in response.request.headers else "Not Found"
     elif status >= 400:
         code, text = types.INTERNAL_ERROR, "Server returned an error response"
+    elif status == 202:
+        text = "server answered a request with 202 Accepted"
     return _refusal(response, number, types.ErrorData(code=code, message=text))
 
 

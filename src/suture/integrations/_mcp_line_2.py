@@ -8,12 +8,13 @@ from typing import Any
 
 import httpx2
 from anyio import CancelScope
-from mcp import Client as Client
-from mcp import MCPError as MCPError
-from mcp import types
+from mcp import Client, MCPError, types
 from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
+
+Session = Client
+SessionError = MCPError
 
 _LARGEST = 64 * 1024 * 1024
 """How many bytes one event of a server may have; an image is one event."""
@@ -48,14 +49,14 @@ async def run_session(
     streams: AbstractAsyncContextManager[tuple[Any, Any]],
     hear: MessageHandlerFnT,
     attempt: CancelScope,
-    use: Callable[[Client], Awaitable[None]],
+    use: Callable[[Session], Awaitable[None]],
 ) -> None:
     """Open the streams, greet the server, await `use` with the session, and close all; `attempt` gives it up."""
     info = types.Implementation(name="suture", version=version("suture"))
     with attempt:
-        async with Client(streams, cache=None, client_info=info, message_handler=hear) as client:
-            client.session.validate_tool_result = _accept_result  # pyright: ignore[reportAttributeAccessIssue]
-            await use(client)
+        async with Session(streams, cache=None, client_info=info, message_handler=hear) as session:
+            session.session.validate_tool_result = _accept_result  # pyright: ignore[reportAttributeAccessIssue]
+            await use(session)
 
 
 async def _accept_result(*_: Any) -> None:

@@ -361,7 +361,7 @@ class _Link:
         self._name, self._connect, self._secrets = f"the MCP server {label!r}", connect, secrets
         self.listed: tuple[_Listed, ...] = ()
         """The tools that the server has."""
-        self._client: Any = None
+        self._session: Any = None
         self._opened, self._ready, self._ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._attempt, self._scope = CancelScope(), CancelScope()
         self._failure: Any = None
@@ -376,7 +376,7 @@ class _Link:
     @property
     def is_over(self) -> bool:
         """Whether tools can no longer be called."""
-        return self._client is None or self._ended.is_set() or self._task.done()
+        return self._session is None or self._ended.is_set() or self._task.done()
 
     async def open(self, timeout: float | None) -> None:  # noqa: ASYNC109 - its error names it
         """Connect and ask for the tools; raise `MCPServerError` if that fails, and leave nothing behind."""
@@ -395,12 +395,12 @@ class _Link:
 
     async def close(self) -> None:
         """End the connection, and wait until all of it is gone."""
-        if self._client is None:
+        if self._session is None:
             # If starting a process were cancelled, the process would go on.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._opened.wait(), _PATIENCE)
             self._attempt.cancel()
-        self._client = None
+        self._session = None
         self._ended.set()
         while not self._task.done():
             await asyncio.wait([self._task], timeout=_PATIENCE)
@@ -411,7 +411,7 @@ class _Link:
         statuses: list[int] = []
         mark = _STATUS.set(statuses)
         try:
-            return as_tool_result(await self._client.call_tool(name, arguments))
+            return as_tool_result(await self._session.call_tool(name, arguments))
         except Exception as error:
             raise await self._explain(error, name, statuses) from error
         finally:
@@ -431,9 +431,9 @@ class _Link:
             for stage in (self._opened, self._ended, self._ready):
                 stage.set()
 
-    async def _use(self, client: sdk.Client) -> None:
-        self.listed = await _list_tools(client)
-        self._client = client
+    async def _use(self, session: sdk.Session) -> None:
+        self.listed = await _list_tools(session)
+        self._session = session
         self._ready.set()
         await self._ended.wait()
 
@@ -488,7 +488,7 @@ class _Link:
     async def _explain(self, error: Exception, name: str, statuses: list[int]) -> MCPServerError:
         """Return an error that says what went wrong with a call, and whether it may have been carried out."""
         status, unknown = (statuses or [0])[-1], f"; whether {name} was carried out is not known"
-        if not isinstance(error, sdk.MCPError) or error.error.code == types.PARSE_ERROR:
+        if not isinstance(error, sdk.SessionError) or error.error.code == types.PARSE_ERROR:
             what = f"answered {name} with what cannot be used: {self._clip(error)}{unknown}"
         elif status == 404 and error.error.message == _SESSION_GONE:
             self._ended.set()
@@ -525,13 +525,13 @@ class _Page(Struct, rename="camel"):
     next_cursor: str | None
 
 
-async def _list_tools(client: sdk.Client) -> tuple[_Listed, ...]:
+async def _list_tools(session: sdk.Session) -> tuple[_Listed, ...]:
     """Return all tools of a server, page by page."""
-    if client.server_capabilities.tools is None:
+    if session.server_capabilities.tools is None:
         return ()
     pages = [_Page((), None)]
     while len(pages) == 1 or pages[-1].next_cursor is not None:
-        listed = await client.list_tools(cursor=pages[-1].next_cursor)
+        listed = await session.list_tools(cursor=pages[-1].next_cursor)
         page = msgspec.convert(listed.model_dump(by_alias=True), _Page)
         if page.next_cursor is not None and page.next_cursor in [page.next_cursor for page in pages]:
             raise ValueError("its list of tools never ends")
@@ -544,7 +544,7 @@ def _is_lost(error: Exception) -> bool:
     if isinstance(error, BrokenResourceError):  # of a process that is gone
         return True
     return (
-        isinstance(error, sdk.MCPError)
+        isinstance(error, sdk.SessionError)
         and error.error.code == types.CONNECTION_CLOSED
         and error.error.message.startswith(_LOST)
     )

@@ -15,6 +15,11 @@ class Odd:
         self.url = ""
         self.status = 200
         self.html = False
+        self.call = b""
+        """What calls are answered with, `%d` being the number of the call; `kind` is its content type."""
+        self.kind = ""
+        self.call_status = 200
+        self.notification_status = 202
         self.repeats = False
         """Whether all that is asked is refused, in words that hold the headers."""
         self.session = 1
@@ -33,6 +38,26 @@ class Odd:
             return {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
         return {"content": [{"type": "text", "text": f"session {self.session}"}]}
 
+    def answer(self, request: dict[str, Any], session: str | None) -> tuple[int, bytes, str]:
+        """Return the status, the body and the content type that answer a request."""
+        method = request["method"]
+        if self.html:
+            return 200, b"<html>hello</html>", "text/html"
+        if self.status != 200:
+            return self.status, b"go away", "text/plain"
+        if method == "server/discover":
+            return 400, b"no session", "text/plain"
+        if method != "initialize" and session != str(self.session):
+            return 404, b"no such session", "text/plain"
+        if "id" not in request:
+            return self.notification_status, b"", "text/plain"
+        if method == "tools/call" and self.kind:
+            return self.call_status, self.call.replace(b"%d", str(request["id"]).encode()), self.kind
+        said = {"result": self.result(method)}
+        if self.repeats:
+            said = {"error": {"code": -32000, "message": f"no entry for {self.headers[-1]}"}}
+        return 200, json.dumps({"jsonrpc": "2.0", "id": request["id"], **said}).encode(), "application/json"
+
 
 @contextmanager
 def odd_http() -> Iterator[Odd]:
@@ -46,22 +71,7 @@ def odd_http() -> Iterator[Odd]:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             odd.headers.append(dict(self.headers))
             odd.methods.append(request["method"])
-            if odd.html:
-                self.reply(200, b"<html>hello</html>", "text/html")
-            elif odd.status != 200:
-                self.reply(odd.status, b"go away", "text/plain")
-            elif request["method"] == "server/discover":
-                self.reply(400, b"no session", "text/plain")
-            elif request["method"] != "initialize" and self.headers["mcp-session-id"] != str(odd.session):
-                self.reply(404, b"no such session", "text/plain")
-            elif "id" not in request:
-                self.reply(202, b"", "text/plain")
-            else:
-                said = {"result": odd.result(request["method"])}
-                if odd.repeats:
-                    said = {"error": {"code": -32000, "message": f"no entry for {dict(self.headers)}"}}
-                body = {"jsonrpc": "2.0", "id": request["id"], **said}
-                self.reply(200, json.dumps(body).encode(), "application/json")
+            self.reply(*odd.answer(request, self.headers["mcp-session-id"]))
 
         def do_GET(self) -> None:
             self.reply(405, b"", "text/plain")

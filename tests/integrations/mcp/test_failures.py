@@ -254,6 +254,49 @@ def test_a_status_that_refuses_one_call_is_named():
     assert after == "session 1"
 
 
+JSON, EVENTS = "application/json", "text/event-stream"
+REFUSAL = b'{"jsonrpc": "2.0", "id": %d, "error": {"code": -32602, "message": "no such berth"}}'
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "said"),
+    [
+        (400, JSON, REFUSAL, "refused echo: no such berth (HTTP status 400)"),
+        (200, "text/html", b"<html>hello</html>", "refused echo: Unexpected content type: text/html"),
+        (202, "text/plain", b"", "refused echo: server answered a request with 202 Accepted"),
+        (200, JSON, b"{", "answered echo with what cannot be used: "),
+        (200, JSON, b'{"jsonrpc": "2.0"}', "answered echo with what cannot be used: "),
+        (200, EVENTS, b"", "broke off echo: SSE stream ended without a response; whether echo was carried out is not"),
+        (200, EVENTS, b"event: message\ndata: {", "broke off echo: SSE stream ended without a response; whether"),
+    ],
+)
+def test_a_call_that_http_does_not_answer_is_an_error_at_once_and_the_connection_lives_on(
+    status: int, kind: str, body: bytes, said: str
+):
+    async def main(url: str) -> list[str]:
+        async with MCPServer.http(url) as server:
+            web.call_status, web.kind, web.call = status, kind, body
+            told = await texts(server, ("echo", "{}"))
+            web.kind = ""
+            return [*told, *await texts(server, ("echo", "{}"))]
+
+    with odd_http() as web:
+        failed, after = asyncio.run(main(web.url))
+        assert web.methods.count("initialize") == 1
+    assert said in failed
+    assert after == "session 1"
+
+
+def test_a_server_that_refuses_notifications_is_usable():
+    async def main(url: str) -> list[str]:
+        async with MCPServer.http(url) as server:
+            return await texts(server, ("echo", "{}"))
+
+    with odd_http() as web:
+        web.notification_status = 400
+        assert asyncio.run(main(web.url)) == ["session 1"]
+
+
 def test_a_secret_header_that_a_server_repeats_is_told_to_nobody():
     async def main(url: str) -> list[str]:
         headers = {"Authorization": "Bearer harbour-master-key", "X-Key": "quayside-key"}

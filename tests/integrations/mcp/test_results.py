@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import pytest
 from mcp.types import CallToolResult
@@ -10,6 +11,7 @@ from suture import Message
 from suture.integrations.mcp import MCPServer, as_tool_result
 from suture.messages import AudioPart, FilePart, ImagePart, TextPart
 from tests.integrations.mcp.calling import odd, results, served, sound, texts
+from tests.integrations.mcp.odd_http import odd_http
 
 CALLS = {
     "tides": '{"port": "Dover", "day": 7}',
@@ -150,3 +152,19 @@ def test_a_server_gets_a_few_harmless_variables_and_those_that_it_is_given(monke
     variables = answer.content.split("\n")
     assert {"HARBOUR", "PATH"} <= set(variables)
     assert "SECRET_KEY" not in variables
+
+
+BEFORE_2_3 = "before mcp 2.3, line 2 reads events of 1 MiB at most"
+
+
+@pytest.mark.skipif(version("mcp").startswith(("2.0.", "2.1.", "2.2.")), reason=BEFORE_2_3)
+def test_an_event_may_be_large():
+    async def main(url: str) -> list[str]:
+        async with MCPServer.http(url) as server:
+            return await texts(server, ("echo", "{}"))
+
+    answer = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "LONG"}]}}'
+    with odd_http() as web:
+        web.kind = "text/event-stream"
+        web.call = b"event: message\ndata: " + answer.replace(b"LONG", b"x" * 3_000_000) + b"\n\n"
+        assert [len(text) for text in asyncio.run(main(web.url))] == [3_000_000]
