@@ -18,7 +18,10 @@ class Odd:
         self.call = b""
         """What calls are answered with, `%d` being the number of the call; `kind` is its content type."""
         self.kind = ""
+        self.rest = b""
+        """The events that follow where the stream of a call was cut."""
         self.call_status = 200
+        self.number = 0
         self.notification_status = 202
         self.repeats = False
         """Whether all that is asked is refused, in words that hold the headers."""
@@ -38,6 +41,10 @@ class Odd:
             return {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
         return {"content": [{"type": "text", "text": f"session {self.session}"}]}
 
+    def numbered(self, body: bytes) -> bytes:
+        """Return what answers the last call."""
+        return body.replace(b"%d", str(self.number).encode())
+
     def answer(self, request: dict[str, Any], session: str | None) -> tuple[int, bytes, str]:
         """Return the status, the body and the content type that answer a request."""
         method = request["method"]
@@ -52,7 +59,8 @@ class Odd:
         if "id" not in request:
             return self.notification_status, b"", "text/plain"
         if method == "tools/call" and self.kind:
-            return self.call_status, self.call.replace(b"%d", str(request["id"]).encode()), self.kind
+            self.number = request["id"]
+            return self.call_status, self.numbered(self.call), self.kind
         said = {"result": self.result(method)}
         if self.repeats:
             said = {"error": {"code": -32000, "message": f"no entry for {self.headers[-1]}"}}
@@ -74,7 +82,10 @@ def odd_http() -> Iterator[Odd]:
             self.reply(*odd.answer(request, self.headers["mcp-session-id"]))
 
         def do_GET(self) -> None:
-            self.reply(405, b"", "text/plain")
+            if self.headers["last-event-id"]:
+                self.reply(200, odd.numbered(odd.rest), "text/event-stream")
+            else:
+                self.reply(405, b"", "text/plain")
 
         def do_DELETE(self) -> None:
             odd.methods.append("DELETE")

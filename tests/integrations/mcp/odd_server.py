@@ -81,12 +81,21 @@ def called(params: dict[str, Any]) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": said}]}
 
 
+def say_goodbye() -> None:
+    """Answer nothing, and end as soon as nobody asks any more."""
+    print("at the quay", file=sys.stderr)
+    sys.stdin.read()
+    print("left in good order", file=sys.stderr)
+
+
 def main() -> None:
     if HABIT == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if HABIT == "crash":
         print("first line\nno such harbour", file=sys.stderr)
         sys.exit(1)
+    if HABIT == "polite":
+        say_goodbye()
     for line in sys.stdin:
         if HABIT == "silent":
             continue

@@ -1,6 +1,7 @@
 """Cancelled calls reach the server, leave the connection as it is, and no process outlives its block."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from typing import Any
@@ -140,6 +141,20 @@ def test_an_entering_that_is_cancelled_at_any_point_leaves_no_process_and_no_tas
         [sys.executable, "-W", "error", "-c", CANCELLED, str(ODD)], capture_output=True, text=True, check=False
     )
     assert (ended.stdout, ended.stderr) == ("done\n", "")
+
+
+def test_a_server_that_is_given_up_while_it_starts_may_end_in_good_order():
+    async def main() -> str:
+        read, write = os.pipe()
+        with os.fdopen(read) as said, os.fdopen(write, "w") as stderr:
+            entering = asyncio.create_task(odd("polite", stderr=stderr).__aenter__())
+            assert await asyncio.to_thread(said.readline) == "at the quay\n"
+            entering.cancel()
+            await asyncio.wait([entering])
+            stderr.close()
+            return said.read()
+
+    assert asyncio.run(main()) == "left in good order\n"
 
 
 def test_a_server_may_be_left_by_another_task_than_the_one_that_entered_it():

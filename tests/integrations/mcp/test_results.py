@@ -154,17 +154,26 @@ def test_a_server_gets_a_few_harmless_variables_and_those_that_it_is_given(monke
     assert "SECRET_KEY" not in variables
 
 
+ANSWER = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "TOLD"}]}}'
 BEFORE_2_3 = "before mcp 2.3, line 2 reads events of 1 MiB at most"
+
+
+async def echo(url: str) -> str:
+    async with MCPServer.http(url) as server:
+        (told,) = await texts(server, ("echo", "{}"))
+        return told
+
+
+def test_a_stream_of_events_that_was_cut_goes_on_where_it_ended():
+    with odd_http() as web:
+        web.kind, web.call = "text/event-stream", b"id: 7\nretry: 1\ndata:\n\n"
+        web.rest = b"id: 8\ndata: " + ANSWER + b"\n\n"
+        assert asyncio.run(echo(web.url)) == "TOLD"
 
 
 @pytest.mark.skipif(version("mcp").startswith(("2.0.", "2.1.", "2.2.")), reason=BEFORE_2_3)
 def test_an_event_may_be_large():
-    async def main(url: str) -> list[str]:
-        async with MCPServer.http(url) as server:
-            return await texts(server, ("echo", "{}"))
-
-    answer = b'{"jsonrpc": "2.0", "id": %d, "result": {"content": [{"type": "text", "text": "LONG"}]}}'
     with odd_http() as web:
         web.kind = "text/event-stream"
-        web.call = b"event: message\ndata: " + answer.replace(b"LONG", b"x" * 3_000_000) + b"\n\n"
-        assert [len(text) for text in asyncio.run(main(web.url))] == [3_000_000]
+        web.call = b"event: message\ndata: " + ANSWER.replace(b"TOLD", b"x" * 3_000_000) + b"\n\n"
+        assert len(asyncio.run(echo(web.url))) == 3_000_000
