@@ -203,7 +203,7 @@ class _HTTPClient(httpx.AsyncClient):
         response = await super().send(request, **options)
         if request.method != "POST" or response.has_redirect_location:
             return response
-        sent = json.loads(request.content)
+        sent = json.loads(await request.aread())
         if "method" in sent and "id" in sent:
             self._callers.pop(sent["id"], Context()).run(self._note, response.status_code)
             return await _answer(response, sent["id"])

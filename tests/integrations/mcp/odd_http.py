@@ -79,7 +79,10 @@ def odd_http() -> Iterator[Odd]:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             odd.headers.append(dict(self.headers))
             odd.methods.append(request["method"])
-            self.reply(*odd.answer(request, self.headers["mcp-session-id"]))
+            if self.path == "/mcp":
+                self.reply(*odd.answer(request, self.headers["mcp-session-id"]))
+            else:
+                self.reply(307, b"", "text/plain")
 
         def do_GET(self) -> None:
             if self.headers["last-event-id"]:
@@ -96,6 +99,8 @@ def odd_http() -> Iterator[Odd]:
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("mcp-session-id", str(odd.session))
+            if status == 307:
+                self.send_header("Location", "/mcp")
             self.end_headers()
             self.wfile.write(body)
 
