@@ -16,6 +16,8 @@ from google.adk.sessions import BaseSessionService, InMemorySessionService, Sess
 from google.genai import types
 from pydantic import Field, PrivateAttr
 
+from tests.guests.releases import since
+
 APP, USER, SESSION, AGENT = "bank", "ann", "talk", "teller"
 Atom = tuple[Any, ...]
 """What one part says: ("text", text), ("call", name, id) or ("answer", name, id, response)."""
@@ -55,6 +57,9 @@ class Recorder(BaseLlm):
 def told(content: types.Content) -> tuple[str, list[Atom]]:
     """Return who speaks, and what each part says."""
     return content.role or "", [_atom(part) for part in content.parts or []]
+
+
+drops_open_calls = since("google-adk", "2.10", "a request without the calls that are open")
 
 
 def _atom(part: types.Part) -> Atom:

@@ -24,6 +24,7 @@ from tests.guests.google_adk.recording import (
     Recorder,
     answers,
     asks,
+    drops_open_calls,
     event,
     keep,
     run,
@@ -34,6 +35,7 @@ from tests.guests.google_adk.recording import (
     told,
     unknown,
 )
+from tests.guests.releases import since
 
 # Releases before 2.13 say so of the way in which they describe a function to a model.
 pytestmark = pytest.mark.filterwarnings("ignore:.EXPERIMENTAL. feature:UserWarning")
@@ -170,6 +172,7 @@ def test_a_tool_that_failed_its_run_is_told_of_when_the_next_message_comes(servi
     ]
 
 
+@since("google-adk", "2.11", "runs that are aborted by a signal")
 def test_of_a_run_that_was_aborted_nobody_knows_what_its_tools_did():
     """ADK answers all their calls itself, also of a tool that has paid."""
     paid: list[str] = []
@@ -221,6 +224,7 @@ def test_a_run_that_is_taken_up_again_makes_its_calls(since: list[Event]):
     assert paid == ["Bo"]
 
 
+@drops_open_calls
 @pytest.mark.parametrize(
     "given",
     [
@@ -241,6 +245,7 @@ def test_a_message_that_is_an_answer_breaks_nothing_off(given: list[Event]):
     assert asyncio.run(main(PatchToolCallsPlugin())) == asyncio.run(main())
 
 
+@drops_open_calls
 @pytest.mark.filterwarnings("ignore:.EXPERIMENTAL. ResumabilityConfig")  # as above
 def test_a_run_that_is_taken_up_again_is_told_what_was_broken_off_in_others_and_not_in_itself():
     async def main():
@@ -262,6 +267,7 @@ def test_a_run_that_is_taken_up_again_is_told_what_was_broken_off_in_others_and_
     assert told_of == [("answer", "pay", "b", unknown("b"))]
 
 
+@drops_open_calls
 @pytest.mark.filterwarnings("ignore:.EXPERIMENTAL. ResumabilityConfig")  # as above
 def test_what_only_sets_the_state_breaks_nothing_off():
     async def main(*plugins: Any):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from suture.integrations.google_adk import PatchToolCallsPlugin
-from tests.guests.google_adk.recording import answers, asks, event, said, sent, unknown
+from tests.guests.google_adk.recording import answers, asks, drops_open_calls, event, said, sent, unknown
 
 ASK, AND, GO = said("Pay Bo.", "user"), said("And?", "user"), said("Go on.", "user")
 
@@ -66,6 +66,7 @@ WITH = ALONE | {
 }  # fmt: skip
 
 
+@drops_open_calls
 @pytest.mark.parametrize("which", SESSIONS)
 def test_what_adk_alone_sends(which: str):
     assert sent(map(event, SESSIONS[which]), []) == ALONE[which]

@@ -17,6 +17,7 @@ from tests.guests.google_adk.recording import (
     answers,
     asks,
     canceled,
+    drops_open_calls,
     event,
     keep,
     run,
@@ -112,6 +113,7 @@ def test_a_person_who_was_asked_can_still_confirm():
     assert request[2] == ("user", [("answer", "pay", "a", {"result": "paid Bo"})])
 
 
+@drops_open_calls
 @pytest.mark.parametrize("name", ["adk_request_confirmation", "adk_request_credential", "adk_request_input", "wait"])
 @pytest.mark.parametrize(("call_id", "is_told"), [("a", False), ("b", True)])
 def test_a_call_during_which_a_person_was_asked_is_not_said_to_be_over(name: str, call_id: str, is_told: bool):
@@ -173,6 +175,7 @@ def test_a_call_that_was_lost_within_a_task_is_answered_and_the_task_goes_on():
     assert coordinator[1][2] == ("user", [("answer", "payer", "d", {"result": "given up"})])
 
 
+@drops_open_calls
 @pytest.mark.parametrize(("scope", "is_told"), [("a", False), ("b", True)])
 def test_a_call_that_gave_a_task_to_an_agent_that_is_gone_is_not_said_to_be_over(scope: str, is_told: bool):
     at_work = event(said("From where?"), "gone", branch=f"gone@{scope}", isolation_scope=scope)
