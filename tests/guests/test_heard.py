@@ -7,7 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, cast
 
 from agents import Agent, RunConfig, Runner, set_trace_processors
-from agents.testing import ScriptedModel, assistant_message
 from agents.tracing import TracingProcessor
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -17,6 +16,7 @@ from langsmith import Client
 
 from suture.integrations.langchain import PatchToolCallsMiddleware
 from suture.integrations.openai_agents import PatchToolCalls
+from tests.guests.openai_agents.scripted import ScriptedModel, assistant_message
 
 CALLS: Any = [{"id": "call_1", "name": "pay", "args": {}}]
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents import Agent, RunConfig, Runner, Session, SessionSettings, SQLiteSession
-from agents.testing import ScriptedModel, assistant_message
 
+from tests.guests.openai_agents.scripted import ScriptedModel, assistant_message
 from tests.guests.openai_agents.written import Item
 
 WAYS = ("run", "run_streamed", "run_sync")
@@ -44,7 +44,7 @@ def run(agent: Agent[Any], given: Any, way: str = "run", *, model_filter: Any = 
 
 def sent(model: ScriptedModel, step: int = -1) -> list[Item]:
     """Return what the model was sent with one of its calls, the last if not said."""
-    items = model.calls[step].input
+    items = model.inputs[step]
     assert isinstance(items, list)
     return items
 

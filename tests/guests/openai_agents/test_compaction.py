@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from agents import Agent, OpenAIResponsesCompactionSession, SQLiteSession
 from agents.models.openai_chatcompletions import OpenAIChatCompletionsModel
-from agents.testing import assistant_message, function_call
 from agents.tool import function_tool
 from openai import AsyncOpenAI
 from openai.types.responses import CompactedResponse
 
 from suture.integrations.openai_agents import PatchedSession, PatchToolCalls
 from tests.guests.openai_agents.running import arun, scripted
+from tests.guests.openai_agents.scripted import assistant_message, function_call
 from tests.guests.openai_agents.test_properties import mended
 from tests.guests.openai_agents.written import asks, gives, says, user
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from agents import Agent, HandoffInputData, Usage, UserError, function_tool, handoff
 from agents.run import CallModelData, ModelInputData
-from agents.testing import ScriptedModel, assistant_message, function_call
 
 from suture.errors import ConfigError
 from suture.integrations.openai_agents import PatchToolCalls
 from suture.repair import Cause
 from tests.guests.openai_agents.running import run, scripted, sent
+from tests.guests.openai_agents.scripted import ScriptedModel, assistant_message, function_call
 from tests.guests.openai_agents.written import asks, gives, renamed, says, shape, thinks, unknown, user
 
 DANGLING: list[Any] = [user("ask"), asks("a"), user("next")]
@@ -299,6 +299,6 @@ def test_a_result_behind_a_reference_to_what_the_service_keeps_stays():
 
 
 def test_usage_is_counted_as_ever():
-    model = ScriptedModel([[assistant_message("done")]], default_usage=Usage(requests=1, total_tokens=7))
+    model = ScriptedModel([[assistant_message("done")]], usage=Usage(requests=1, total_tokens=7))
     result = run(Agent(name="assistant", model=model), DANGLING, model_filter=PatchToolCalls())
     assert result.context_wrapper.usage.total_tokens == 7

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from agents import Agent, function_tool
-from agents.testing import function_call
 
 from suture.integrations.openai_agents import PatchedSession, PatchToolCalls
 from tests.guests.openai_agents.running import WAYS, Shelf, in_memory, run, scripted, sent, stored
+from tests.guests.openai_agents.scripted import function_call
 from tests.guests.openai_agents.written import Item, asks, gives, renamed, says, shape, unknown, user
 
 HISTORIES: dict[str, list[Item]] = {
