@@ -60,10 +60,18 @@ async def run(agent: Agent[Any], messages: Any, *, stream: bool = False, **named
     return await agent.run(messages, stream=True, **named).get_final_response()
 
 
-def call(call_id: str, name: str = "tides", arguments: Any = "{}", *, hosted: bool = False, **more: Any) -> Content:
-    """Return a call; `hosted`, the service runs it (older releases have no such argument, and no such calls)."""
+def call(
+    call_id: str,
+    name: str = "tides",
+    arguments: Any = "{}",
+    *,
+    hosted: bool = False,
+    informational_only: bool = False,
+    **more: Any,
+) -> Content:
+    """Return a call; `hosted`, the service runs it (older releases have no such arguments, and no such calls)."""
     content = Content.from_function_call(call_id, name, arguments=arguments, **more)
-    content.hosted = hosted
+    content.hosted, content.informational_only = hosted, informational_only
     return content
 
 

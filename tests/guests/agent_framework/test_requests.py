@@ -20,6 +20,7 @@ from agent_framework.exceptions import ChatClientException
 
 from suture.integrations.agent_framework import wrap
 from tests.guests.agent_framework.talking import FakeClient, call, flat, result, run, tides, write
+from tests.guests.releases import since
 
 BROKEN = [("user", "When?"), ("turn", [("a", "tides", "{}")]), ("user", "Stop.")]
 UNKNOWN = (
@@ -222,6 +223,7 @@ def approving(client: FakeClient, *, approved: bool) -> tuple[list[Any], list[An
     return [flat(sent) for sent in client.sent], [flat(response.messages) for response in said]
 
 
+@since("agent-framework-core", "1.13", "a request without the calls that wait for approval")
 @pytest.mark.parametrize("approved", [True, False])
 def test_an_approval_stays_pending_until_it_is_decided(approved: bool):
     """Its result comes late, behind what was said meanwhile: the framework sends it there."""

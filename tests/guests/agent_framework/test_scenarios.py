@@ -8,6 +8,7 @@ from agent_framework import Content, Message
 
 from suture.integrations.agent_framework import wrap
 from suture.repair import Report
+from tests.guests.releases import since
 from tests.guests.strict_provider import strict_provider
 
 OpenAIChatClient = pytest.importorskip("agent_framework_openai").OpenAIChatClient
@@ -43,6 +44,7 @@ def test_an_open_call_at_the_service_is_refused_without_suture_and_answered_with
     assert [finding.problem for report in heard for finding in report.findings] == ["dangling"]
 
 
+@since("agent-framework-core", "1.23", "the call of a shell in what is sent again")
 @pytest.mark.parametrize("kept", [True, False], ids=["by the service", "by the program"])
 def test_the_call_of_a_shell_of_the_programs_is_answered_as_that_of_a_shell(kept: bool):
     shell = OpenAIChatClient.get_shell_tool(func=lambda command: command)
