@@ -40,6 +40,10 @@ __all__ = ["Compaction", "PatchToolCalls"]
 _Refusal: Any = getattr(exceptions, "ModelContextWindowExceededError", ())
 _Retry: Any = getattr(exceptions, "RetryModelRequest", None)
 """Releases before 2.66 have neither: there a refusal ends the run."""
+_FAILURES = ("failed", "retried")
+"""The outcomes of results that reach the model as errors."""
+_SYNTHESIZED = "pydantic_ai_synthesized_tool_return"
+"""With this key in their metadata pydantic-ai marks results that nothing returned; releases before 2.55 do not."""
 
 
 class PatchToolCalls(AbstractCapability[Any]):
@@ -322,8 +326,8 @@ class PydanticAIWire(ObjectWire):
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result in a part: a tool's return, or what was wrong with a call."""
         extra = self.extra_of(block)
-        synthetic = MARK in extra or parts.SYNTHESIZED_TOOL_RETURN_METADATA_KEY in extra
-        failed = getattr(block, "outcome", "retried") in parts.ERROR_OUTCOMES
+        synthetic = MARK in extra or _SYNTHESIZED in extra
+        failed = getattr(block, "outcome", "retried") in _FAILURES
         call_id, name = text_of(block, "tool_call_id", index), text_of(block, "tool_name", index)
         return Result(call_id, name, block.content, "", synthetic, failed, extra)
 
@@ -348,7 +352,7 @@ class PydanticAIWire(ObjectWire):
             piece.text,
             call.id,
             tool_kind=getattr(call, "tool_kind", None),
-            metadata={parts.SYNTHESIZED_TOOL_RETURN_METADATA_KEY: True, MARK: piece.cause},
+            metadata={_SYNTHESIZED: True, MARK: piece.cause},
             timestamp=getattr(call, "made", _NO_TIME),
             outcome="denied" if piece.cause == "rejected" else "interrupted",
         )

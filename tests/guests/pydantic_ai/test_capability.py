@@ -7,7 +7,6 @@ import pytest
 from pydantic_ai import Agent, ModelRequestContext, ModelRetry, RunContext
 from pydantic_ai import capabilities as known_capabilities
 from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
-from pydantic_ai.conversation import Conversation
 from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.fallback import FallbackModel
@@ -21,6 +20,7 @@ from suture.repair import Cause
 from tests.guests.pydantic_ai.recording import Recorder
 from tests.guests.pydantic_ai.ways import run
 from tests.guests.pydantic_ai.written import WHEN, asks, gives, no, results, says, shape, user
+from tests.guests.releases import since
 
 DANGLING: list[ModelMessage] = [user("ask"), asks("a"), user("stop"), says("ok")]
 REUSED: list[ModelMessage] = [
@@ -106,6 +106,7 @@ def test_a_history_in_order_comes_back_as_the_same_list():
     assert patch(history) is history
 
 
+@since("pydantic-ai-slim", "2.59", "results that say that a call is to be tried again")
 def test_what_a_run_adds_is_sent_as_it_is():
     """A tool that asks for another try answers its call; nothing is put in its place."""
     model = Recorder(asks("a", name="look"), asks("b", name="look"))
@@ -139,7 +140,10 @@ def test_instructions_stay_with_the_request_that_has_them():
     assert request.instructions == "Be brief."
 
 
+@since("pydantic-ai-slim", "2.55", "conversations")
 def test_a_conversation_is_mended_like_a_message_history():
+    from pydantic_ai.conversation import Conversation
+
     model = Recorder()
     agent = Agent(model, capabilities=[PatchToolCalls(generator=no)])
     result = run(agent, "next", conversation=Conversation(messages=DANGLING))
@@ -150,6 +154,7 @@ def test_a_conversation_is_mended_like_a_message_history():
 
 def test_a_store_gets_what_a_run_added_and_no_placeholders():
     stores: Any = pytest.importorskip("pydantic_ai.conversation_store")
+    from pydantic_ai.conversation import Conversation
 
     async def talk() -> list[list[str]]:
         store, stored = stores.InMemoryConversationStore(), Conversation(messages=[user("ask"), asks("a")])

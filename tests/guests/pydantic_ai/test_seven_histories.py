@@ -12,6 +12,7 @@ from suture.repair import Cause, placeholder_text
 from tests.guests.pydantic_ai.recording import Recorder
 from tests.guests.pydantic_ai.ways import WAYS, run
 from tests.guests.pydantic_ai.written import asks, gives, results, says, shape, user
+from tests.guests.releases import since
 
 HISTORIES: dict[str, list[ModelMessage]] = {
     "a call at the end": [user("ask"), asks("a")],
@@ -70,6 +71,7 @@ every_history = pytest.mark.parametrize("name", HISTORIES)
 every_way = pytest.mark.parametrize("way", WAYS)
 
 
+@since("pydantic-ai-slim", "2.60", "what it does by itself")
 @every_way
 @every_history
 def test_what_a_model_is_sent_without_suture(name: str, way: str):

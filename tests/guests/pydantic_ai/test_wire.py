@@ -14,8 +14,6 @@ from pydantic_ai.messages import (
     ModelResponse,
     NativeToolCallPart,
     NativeToolReturnPart,
-    RetryFeedbackPart,
-    RetryInfo,
     SystemPromptPart,
     TextContent,
     TextPart,
@@ -31,6 +29,7 @@ from suture.errors import InputError
 from suture.repair import Cause, placeholder_text
 from suture.wires import MARK, BlockWire, get_wire, recognise
 from tests.guests.pydantic_ai.written import WHEN, asks, gives, no, results, says, shape, user
+from tests.guests.releases import since
 
 WIRE = get_wire("pydantic-ai")
 MINE = "pydantic_ai_synthesized_tool_return"
@@ -145,7 +144,10 @@ def test_an_older_request_to_try_again_moves_and_is_renamed_without_a_warning():
     assert refusal.tool_call_id == "a:1"
 
 
+@since("pydantic-ai-slim", "2.59", "feedback in parts of its own")
 def test_feedback_on_an_answer_is_user_text():
+    from pydantic_ai.messages import RetryFeedbackPart, RetryInfo
+
     message = results(RetryFeedbackPart("say less", retry=RetryInfo(cause="model_retry"), timestamp=WHEN))
     assert WIRE.view(message).results == ()
     assert "say less" in WIRE.words(message).texts[1]
