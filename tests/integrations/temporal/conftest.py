@@ -5,7 +5,9 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.testing import WorkflowEnvironment
@@ -13,6 +15,10 @@ from temporalio.testing import WorkflowEnvironment
 from tests.integrations.temporal.crew import ROOT
 
 SERVER = Path(sys.executable).parent / "temporal"
+
+PATIENCE: Any = {"dev_server_startup_timeout": timedelta(minutes=2)}  # a machine may be busy
+if "dev_server_startup_timeout" not in signature(WorkflowEnvironment.start_local).parameters:  # before 1.35
+    PATIENCE = {}
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +30,7 @@ def target() -> Iterator[str]:
         start = WorkflowEnvironment.start_local(
             dev_server_existing_path=str(SERVER),
             dev_server_log_level="never",
-            dev_server_startup_timeout=timedelta(minutes=2),  # a machine may be busy
+            **PATIENCE,
         )
         server = runner.run(start)
         yield server.client.service_client.config.target_host
