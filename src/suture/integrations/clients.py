@@ -163,7 +163,12 @@ def wrap_client(client: ClientT, package: str, wires: Sequence[str], options: Gu
     if not known or not all(hasattr(kind, name) for name in ("request", "copy", "with_options")):
         raise ConfigError(f"expected a client of the package {package}, found {kind.__name__}; pass the client itself")
     check_extra(package, package)
-    return _dress(original.copy(), _Requests(options, wires))
+    return _dress(original.copy(**_same_connections(original)), _Requests(options, wires))
+
+
+def _same_connections(client: Any) -> dict[str, Any]:
+    """Return what makes a copy use the connections of `client`; older clients of platforms would open their own."""
+    return {"http_client": client._client}  # noqa: SLF001 - there is no other way
 
 
 def _dress(client: Any, requests: _Requests) -> Any:
@@ -182,7 +187,7 @@ def _dress(client: Any, requests: _Requests) -> Any:
         return _listen(reply, requests.calls.hear()) if path.startswith("responses") else reply
 
     def copied(how: Callable[..., Any], *rest: Any, **named: Any) -> Any:
-        return _dress(how(client, *rest, **named), requests)
+        return _dress(how(client, *rest, **{**_same_connections(client), **named}), requests)
 
     client.request = request
     client.copy, client.with_options = partial(copied, kind.copy), partial(copied, kind.with_options)
