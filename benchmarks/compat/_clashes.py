@@ -25,17 +25,8 @@ CLASHES = (
     ),
     Clash(
         "openai-agents",
-        (
-            "litellm",
-            "litellm[proxy]",
-            "google-adk[extensions]",
-            "strands-agents[openai,anthropic,gemini]",
-            "crewai",
-            "crewai[anthropic]",
-            "crewai[google-genai]",
-            "llama-index",
-        ),
-        "the Agents SDK takes openai from 3, these below 3",
+        ("strands-agents[openai,anthropic,gemini]",),
+        "the Agents SDK takes openai from 3 since 0.22, these below 3: without a pin uv prefers its newest release",
     ),
     Clash(
         "google-adk",
