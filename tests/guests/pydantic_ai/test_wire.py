@@ -272,7 +272,7 @@ def test_a_changed_message_keeps_all_else_and_shares_it():
     )
     before = copy.deepcopy([turn, answer])
     first, second = suture.repair([turn, answer], profile="anthropic").messages
-    new_id = first.parts[1].tool_call_id  # pyright: ignore[reportAttributeAccessIssue]
+    new_id = first.parts[1].tool_call_id
     assert [turn, answer] == before
     turn.parts[1].tool_call_id = new_id  # pyright: ignore[reportAttributeAccessIssue]
     answer.parts[0].tool_call_id = new_id  # pyright: ignore[reportAttributeAccessIssue]
