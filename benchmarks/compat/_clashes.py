@@ -26,7 +26,7 @@ CLASHES = (
     Clash(
         "openai-agents",
         ("strands-agents[openai,anthropic,gemini]",),
-        "the Agents SDK takes openai from 3 since 0.22, these below 3: without a pin uv prefers its newest release",
+        "the Agents SDK takes openai from 3 since 0.21, these below 3: without a pin uv prefers its newest release",
     ),
     Clash(
         "google-adk",
