@@ -6,23 +6,22 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from _smoke import is_installed, make_client, run_checks
+from _smoke import SDKS, is_installed, make_client, run_checks
 
 import suture
 from tests.histories import write
 from tests.models.loopback import Asked, serving
 from tests.models.providers import history_in, streamed, text_reply, whole
 
-SDKS = {"openai-chat": "openai", "openai-responses": "openai", "anthropic": "anthropic"}
 NAMES = {"openai-chat": "chat", "openai-responses": "responses", "anthropic": "messages"}
 BROKEN = [("user", "When is high tide?"), ("turn", [("call_1", "tides", "{}")]), ("user", "Never mind.")]
 
 
 def main() -> int:
     checks: dict[str, Callable[[], object]] = {}
-    for wire, sdk in SDKS.items():
-        if is_installed(sdk):
-            checks[f"wrap {NAMES[wire]}"] = partial(send_all, wire, sdk)
+    for wire, name in NAMES.items():
+        if is_installed(SDKS[wire]):
+            checks[f"wrap {name}"] = partial(send_all, wire, SDKS[wire])
     return run_checks(checks)
 
 

@@ -16,8 +16,8 @@ from tests.guests.strict_provider import strict_provider
 
 PAGES = {"google.adk": "google-adk", "strands": "strands", "agents": "openai-agents"}
 """The module of each framework whose page runs without a provider, and the page."""
-OTHERS = {"litellm": "litellm", "llama_index.llms.openai": "llama_index.llms.openai"}
-"""The module of each framework on docs/guests/others.md, and how its samples are marked."""
+OTHERS = ("litellm", "llama_index.llms.openai")
+"""The modules of frameworks on docs/guests/others.md, whose samples are marked with them."""
 
 
 def main() -> int:
@@ -26,9 +26,9 @@ def main() -> int:
         for module, page in PAGES.items()
         if is_installed(module)
     }
-    for module, mark in OTHERS.items():
+    for module in OTHERS:
         if is_installed(module):
-            checks[f"guest {module}"] = partial(run_samples, mark)
+            checks[f"guest {module}"] = partial(run_samples, module)
     if is_installed("mcp"):
         checks["MCP servers"] = call_servers
     return run_checks(checks)
@@ -41,12 +41,12 @@ def call_servers() -> None:
     assert ended.returncode == 0, (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
 
 
-def run_samples(mark: str) -> None:
+def run_samples(module: str) -> None:
     """Run the samples of a framework against a provider that refuses what a real one refuses."""
     found = list(blocks(DOCS / "guests" / "others.md"))
     (history,) = [block.body for block in found if block.info == "python others"]
     for block in found:
-        if block.info != f"python others {mark}":
+        if block.info != f"python others {module}":
             continue
         with strict_provider("Very well.") as server:
             url = f"{server.url}/v1"
