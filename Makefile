@@ -41,7 +41,7 @@ test: setup $(GUESTS)/installed $(OLDEST)/installed ## run the tests, all suites
 	$(OLDEST)/bin/pytest $(ON_OLDEST) -rs $(PARALLEL) || failed=1; \
 	exit $$failed
 
-lint: setup $(GUESTS)/installed $(WHEEL)/installed docs ## style, types, of the pages' programs too, architecture, and that the site builds
+lint: setup $(GUESTS)/installed $(WHEEL)/installed docs ## style, types (also of the pages' programs), architecture, and that the site builds
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
@@ -73,7 +73,7 @@ replies: setup $(BENCH)-replies/installed ## replies that servers really send, r
 compat: $(COMPAT)/installed ## the extras beside each other and beside products: what resolves, and what runs there
 	@$(COMPAT)/bin/python benchmarks/compat/table.py docs/compatibility-measured.md
 
-soak: setup $(OLDEST)/installed $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run the whole sweeps, the guests at their lowest releases, and the page of others
+soak: setup $(OLDEST)/installed $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run the whole sweeps, the tests at the lowest releases, and the page of other frameworks
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or hypothesis' $(PARALLEL)
 	$(OLDEST)/bin/pytest tests/models tests/integrations/clients tests/integrations/mcp $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -m 'soak or not soak' -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
@@ -122,7 +122,7 @@ $(OTHERS)/installed: pyproject.toml tests/guests/others.txt
 	@touch $@
 
 # What a user installs: the built wheel, and beside it, without another copy, what the pages' programs import.
-$(WHEEL)/installed: pyproject.toml README.md LICENSE $(shell find src -type f -not -name '*.pyc') .venv/installed $(GUESTS)/installed
+$(WHEEL)/installed: pyproject.toml README.md LICENSE tools/description.py $(shell find src -type f -not -name '*.pyc') .venv/installed $(GUESTS)/installed
 	@echo "installing the wheel into $(WHEEL) (ten seconds)"
 	@$(PYTHON) -m venv --clear $(WHEEL)
 	@$(WHEEL)/bin/python $(PIP) --no-deps .
