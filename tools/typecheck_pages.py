@@ -82,15 +82,15 @@ async def run(folder: Path, checker: str, *arguments: str) -> str:
     return said.decode()
 
 
-async def mypy(folder: Path, python: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield what mypy finds: file, line, words."""
+async def run_mypy(folder: Path, python: Path) -> Iterator[tuple[str, int, str]]:
+    """Return what mypy finds: file, line, words."""
     said = await run(folder, "mypy", "--output=json", f"--python-executable={python}", ".")
     found = [json.loads(line) for line in said.splitlines() if line]  # one empty line if nothing was found
     return ((each["file"], each["line"], each["message"]) for each in found if each["severity"] == "error")
 
 
-async def pyright(folder: Path, python: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield what pyright finds: file, line, words."""
+async def run_pyright(folder: Path, python: Path) -> Iterator[tuple[str, int, str]]:
+    """Return what pyright finds: file, line, words."""
     found = json.loads(await run(folder, "pyright", "--outputjson", "--pythonpath", str(python)))["generalDiagnostics"]
     return (
         (Path(each["file"]).name, each["range"]["start"]["line"] + 1, each["message"])
@@ -103,7 +103,7 @@ async def check(pages: Iterable[Path], folder: Path, python: Path) -> list[str]:
     """Return what is wrong with the programs of some pages, one line each."""
     files = write_programs(pages, folder)
     print(f"checking the programs of {len(files)} pages")
-    both = await asyncio.gather(*(checker(folder, python) for checker in (mypy, pyright)))
+    both = await asyncio.gather(*(checker(folder, python) for checker in (run_mypy, run_pyright)))
     found = zip(("mypy", "pyright"), both, strict=True)
     return sorted(
         f"{files.get(file, file)}:{line}: {words} ({checker})" for checker, said in found for file, line, words in said
