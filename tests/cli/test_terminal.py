@@ -26,7 +26,6 @@ from tests.cli.program import (
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b31m\x7f\u202egnp.exe\x00"
-EVIL_IN_JSON = json.dumps(EVIL)[1:-1]
 
 
 def plain(shown: str) -> str:
