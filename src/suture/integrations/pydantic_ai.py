@@ -41,9 +41,7 @@ _Refusal: Any = getattr(exceptions, "ModelContextWindowExceededError", ())
 _Retry: Any = getattr(exceptions, "RetryModelRequest", None)
 """Releases before 2.66 have neither: there a refusal ends the run."""
 _FAILURES = ("failed", "retried")
-"""The outcomes of results that reach the model as errors."""
-_SYNTHESIZED = "pydantic_ai_synthesized_tool_return"
-"""With this key in their metadata pydantic-ai marks results that nothing returned; releases before 2.55 do not."""
+"""The outcomes of results that reach the model as errors; older releases do not name them."""
 
 
 class PatchToolCalls(AbstractCapability[Any]):
@@ -326,7 +324,7 @@ class PydanticAIWire(ObjectWire):
     def read_result(self, block: Any, index: int | None = None) -> Result:
         """Return the result in a part: a tool's return, or what was wrong with a call."""
         extra = self.extra_of(block)
-        synthetic = MARK in extra or _SYNTHESIZED in extra
+        synthetic = MARK in extra or parts.SYNTHESIZED_TOOL_RETURN_METADATA_KEY in extra
         failed = getattr(block, "outcome", "retried") in _FAILURES
         call_id, name = text_of(block, "tool_call_id", index), text_of(block, "tool_name", index)
         return Result(call_id, name, block.content, "", synthetic, failed, extra)
@@ -352,7 +350,7 @@ class PydanticAIWire(ObjectWire):
             piece.text,
             call.id,
             tool_kind=getattr(call, "tool_kind", None),
-            metadata={_SYNTHESIZED: True, MARK: piece.cause},
+            metadata={parts.SYNTHESIZED_TOOL_RETURN_METADATA_KEY: True, MARK: piece.cause},
             timestamp=getattr(call, "made", _NO_TIME),
             outcome="denied" if piece.cause == "rejected" else "interrupted",
         )

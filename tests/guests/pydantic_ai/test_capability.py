@@ -7,6 +7,7 @@ import pytest
 from pydantic_ai import Agent, ModelRequestContext, ModelRetry, RunContext
 from pydantic_ai import capabilities as known_capabilities
 from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
+from pydantic_ai.conversation import Conversation
 from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.fallback import FallbackModel
@@ -140,10 +141,7 @@ def test_instructions_stay_with_the_request_that_has_them():
     assert request.instructions == "Be brief."
 
 
-@since("pydantic-ai-slim", "2.55", "conversations")
 def test_a_conversation_is_mended_like_a_message_history():
-    from pydantic_ai.conversation import Conversation
-
     model = Recorder()
     agent = Agent(model, capabilities=[PatchToolCalls(generator=no)])
     result = run(agent, "next", conversation=Conversation(messages=DANGLING))
@@ -154,7 +152,6 @@ def test_a_conversation_is_mended_like_a_message_history():
 
 def test_a_store_gets_what_a_run_added_and_no_placeholders():
     stores: Any = pytest.importorskip("pydantic_ai.conversation_store")
-    from pydantic_ai.conversation import Conversation
 
     async def talk() -> list[list[str]]:
         store, stored = stores.InMemoryConversationStore(), Conversation(messages=[user("ask"), asks("a")])
