@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,10 +15,23 @@ from _runs import Run, read_checks
 ROOT = Path(__file__).parents[2]
 _HERE = Path(__file__).parent
 _ROOM = Path(sys.prefix) / "environments"
-LINES = ("openai", "anthropic", "google", "mcp", "bedrock")
-"""The extras whose SDKs are tried at their lowest release, and at the newest of each major version."""
-BESIDE = ("litellm", "crewai", "google-adk")
-"""The products that are tried as a user installs them, with the extras of `TOGETHER`."""
+LINES = {
+    "openai": (
+        "README 2 with openai",
+        "OpenAIChatModel with a client",
+        "OpenAIResponsesModel with a client",
+        "wrap chat",
+    ),
+    "anthropic": ("README 2 with anthropic", "AnthropicModel with a client", "wrap messages"),
+    "google": ("GeminiModel with a client",),
+    "mcp": ("MCP servers",),
+    "bedrock": ("BedrockModel with a client",),
+}
+"""The extras whose SDKs are tried at their lowest release and at the newest of each major version; what must run."""
+GUEST = "langchain"
+"""The extra that stands beside each SDK, since its framework wants none of them."""
+BESIDE = {"litellm": ("guest litellm",), "crewai": (), "google-adk": ("guest google-adk",)}
+"""The products that are tried at their newest release, with the extras of `TOGETHER`; what else must run."""
 TOGETHER = ("openai", "anthropic", "google", "mcp")
 PROGRAMS = ("readme_smoke.py", "model_smoke.py", "client_smoke.py", "guest_smoke.py")
 _SHOWN = ("openai", "anthropic", "google-genai", "mcp", "boto3", *BESIDE)
@@ -33,26 +46,30 @@ class Environment(NamedTuple):
 
     title: str
     requirements: tuple[str, ...]
+    expected: tuple[str, ...]
+    """The checks that must run there."""
     lowest: bool = False
 
 
-def find_environments(project: Project, newest: Mapping[str, Mapping[str, str]]) -> Iterator[Environment]:
-    """Yield the environments: `newest` are the versions that each extra brings."""
-    for extra in LINES:
-        asked = project.extras[extra]
+def find_environments(project: Project, matrix: Matrix) -> Iterator[Environment]:
+    """Yield the environments: the matrix has the versions that each extra and each product brings."""
+    for extra, checks in LINES.items():
+        asked, expected = project.extras[extra], (*checks, f"guest {GUEST}")
         sdk = package(asked[0])
-        low, high = release(asked[0].partition(">=")[2])[0], release(newest[extra][sdk])[0]
-        yield Environment(f"{sdk}, lowest", asked, lowest=True)
+        low, high = release(asked[0].partition(">=")[2])[0], release(matrix.extras[extra][sdk])[0]
+        asked = (*asked, *project.extras[GUEST])
+        yield Environment(f"{sdk}, lowest", asked, expected, lowest=True)
         for major in range(low, high + 1):
             title = f"{sdk} {major}, newest" if major < high else f"{sdk}, newest"
-            yield Environment(title, (*asked, f"{sdk}<{major + 1}"))
+            yield Environment(title, (*asked, f"{sdk}<{major + 1}"), expected)
     together = tuple(requirement for extra in TOGETHER for requirement in project.extras[extra])
-    for product in BESIDE:
-        yield Environment(f"beside {product}", (product, *together))
+    for product, checks in BESIDE.items():
+        expected = (*(check for extra in TOGETHER for check in LINES[extra]), *checks)
+        yield Environment(f"beside {product}", (f"{product}=={matrix.products[product][product]}", *together), expected)
 
 
 def run_all(project: Project, matrix: Matrix) -> Iterator[Run]:
-    for environment in find_environments(project, matrix.extras):
+    for environment in find_environments(project, matrix):
         run = run_in(environment)
         show(f"{run.title}: {run.shown_versions}; {run.shown_checks}: {run.shown_result}")
         yield run
@@ -75,6 +92,7 @@ def run_in(environment: Environment) -> Run:
     for program in PROGRAMS:
         show(f"{environment.title}: {program}", last=False)
         checks |= run_program(python, program)
+    checks |= {name: "it did not run" for name in environment.expected if name not in checks}
     return Run(environment.title, find_versions(python), checks)
 
 

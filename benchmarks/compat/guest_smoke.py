@@ -26,6 +26,8 @@ def main() -> int:
         for module, page in PAGES.items()
         if is_installed(module)
     }
+    if is_installed("langchain"):  # the rest of that page needs deepagents
+        checks["guest langchain"] = partial(run_python, DOCS / "guests" / "langchain.md", 1)
     for module in OTHERS:
         if is_installed(module):
             checks[f"guest {module}"] = partial(run_samples, module)

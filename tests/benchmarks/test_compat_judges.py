@@ -248,17 +248,26 @@ def project(**extras: tuple[str, ...]) -> Any:
 
 
 def test_an_sdk_is_run_at_its_lowest_release_and_at_the_newest_of_each_major_version():
-    extras = dict.fromkeys(("openai", "google", "mcp", "bedrock"), ("charts>=2.1",))
+    extras = dict.fromkeys(("openai", "google", "mcp", "bedrock", "langchain"), ("charts>=2.1",))
     newest = {**{extra: {"charts": "2.5"} for extra in extras}, "anthropic": {"charts": "2.10.0"}}
-    given = project(anthropic=("charts>=0.73",), **extras)
-    found = list(import_module("_environments").find_environments(given, newest))
-    assert [each for each in found if "charts>=0.73" in each.requirements][:4] == [
-        ("charts, lowest", ("charts>=0.73",), True),
-        ("charts 0, newest", ("charts>=0.73", "charts<1"), False),
-        ("charts 1, newest", ("charts>=0.73", "charts<2"), False),
-        ("charts, newest", ("charts>=0.73", "charts<3"), False),
+    products = {product: {product: "7.0"} for product in ("litellm", "crewai", "google-adk")}
+    given, matrix = (
+        project(anthropic=("charts>=0.73",), **extras),
+        import_module("_matrix").Matrix(newest, products, (), ()),
+    )
+    found = list(import_module("_environments").find_environments(given, matrix))
+    asked = ("charts>=0.73", "charts>=2.1")
+    assert [(each.title, each.requirements, each.lowest) for each in found if "charts>=0.73" in each.requirements][
+        :4
+    ] == [
+        ("charts, lowest", asked, True),
+        ("charts 0, newest", (*asked, "charts<1"), False),
+        ("charts 1, newest", (*asked, "charts<2"), False),
+        ("charts, newest", (*asked, "charts<3"), False),
     ]
-    assert [each.requirements[0] for each in found[-3:]] == ["litellm", "crewai", "google-adk"]
+    assert [each.requirements[0] for each in found[-3:]] == ["litellm==7.0", "crewai==7.0", "google-adk==7.0"]
+    assert all("guest langchain" in each.expected for each in found[:-3])
+    assert found[-3].expected[-1] == "guest litellm"
 
 
 def test_what_a_program_says_is_read_line_by_line():

@@ -14,13 +14,12 @@ def shown_output(block: Block | None) -> str:
     return block.body if block is not None and block.info == "text" and not block.gap.strip() else ""
 
 
-def run_python(page: Path) -> None:
-    """Run the python blocks of a page in order, and compare what they print with what it shows."""
+def run_python(page: Path, most: int | None = None) -> None:
+    """Run the python blocks of a page in order, `most` of them, and compare what they print with what it shows."""
     found = list(blocks(page))
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for block, following in zip(found, [*found[1:], None], strict=True):
-        if block.info != "python":
-            continue
+    programs = [pair for pair in zip(found, [*found[1:], None], strict=True) if pair[0].info == "python"]
+    for block, following in programs[:most]:
         program = compile("\n" * (block.line - 1) + block.body, str(page), "exec")
         with redirect_stdout(StringIO()) as printed:
             exec(program, namespace)
