@@ -75,7 +75,7 @@ compat: $(COMPAT)/installed ## the extras beside each other and beside products:
 
 soak: setup $(OLDEST)/installed $(LOWEST)/installed $(OTHERS)/installed $(BROWSER)/installed ## run the whole sweeps, the tests at the lowest releases, and the page of other frameworks
 	SUTURE_EXAMPLES=400 $(BIN)/pytest -m 'soak or hypothesis' $(PARALLEL)
-	$(OLDEST)/bin/pytest tests/models tests/integrations/clients tests/integrations/mcp $(PARALLEL)
+	$(OLDEST)/bin/pytest tests/models tests/integrations/clients tests/integrations/mcp -m 'soak or not soak' $(PARALLEL)
 	SUTURE_MCP_PYTHON=$(CURDIR)/$(BIN)/python $(OLDEST)/bin/pytest tests/integrations/mcp $(PARALLEL)  # a server of the other line
 	SUTURE_MCP_PYTHON=$(CURDIR)/$(OLDEST)/bin/python $(BIN)/pytest tests/integrations/mcp $(PARALLEL)
 	$(LOWEST)/bin/pytest tests/guests -m 'soak or not soak' -W ignore::DeprecationWarning -W ignore::UserWarning $(PARALLEL)  # old releases warn
