@@ -16,6 +16,8 @@ from suture.errors import ConfigError
 
 _NEED = re.compile(r"([\w.-]+)(\[[^\]]*\])?\s*>=\s*([^;\s]+)\s*;(.*)")
 _FOR_EXTRA = re.compile(r"""\bextra\s*==\s*["']([^"']+)["']""")
+_DEMAND = re.compile(r"\s*([\w.-]+)\s*(?:\[[^\]]*\])?([^@]*)")
+_CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*([^\s,()]+)")
 _LOWER = (">=", ">", "==", "===", "~=")
 """The signs of clauses that exclude older releases."""
 _LOCKS = {"uv.lock": "uv add", "poetry.lock": "poetry add", "pdm.lock": "pdm add"}
@@ -101,7 +103,8 @@ def _is_there(module: str) -> bool:
 
 
 def _numbers(release: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", re.split(r"[^\d.]", release)[0])]
+    numbers = [int(number) for number in re.findall(r"\d+", re.split(r"[^\d.]", release)[0])]
+    return (numbers + [0] * 9)[:9]  # 2.0 is 2
 
 
 # --- how to install it here -----------------------------------------------------------------------
@@ -120,42 +123,45 @@ def _advise(needs: list[_Need]) -> str:
 
 def _narrow(need: _Need) -> tuple[str, str]:
     """Return a requirement that all installed packages allow, or the one that allows no release of it."""
-    try:
-        from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - only for an error, and if it is there
-    except ImportError:
-        return need.text, ""
-    allowed = SpecifierSet(f">={need.least}")
+    allowed = [(">=", need.least)]
     for is_optional, who, demanded in sorted(_find_demands(need.package), key=lambda demand: demand[0]):
-        both = allowed & demanded
-        lowest = [clause.version.removesuffix(".*") for clause in both if clause.operator in _LOWER]
-        if both.contains(max(lowest, key=_numbers), prereleases=True):
+        both = list(dict.fromkeys([*allowed, *demanded]))
+        lowest = max((bound for sign, bound in both if sign in _LOWER), key=_numbers)
+        if all(_allows(sign, bound, lowest) for sign, bound in both):
             allowed = both
         elif not is_optional:
-            return "", f"{who} ({need.package}{demanded})"
-    ends = [str(clause) for clause in allowed if clause.operator not in (">=", ">")]
-    return f"{need.package}{need.options}{SpecifierSet(','.join([f'>={need.least}', *ends]))}", ""
+            return "", f"{who} ({need.package}{_join(demanded)})"
+    ends = [(sign, bound) for sign, bound in allowed if sign not in (">=", ">")]
+    return f"{need.package}{need.options}{_join([('>=', need.least), *ends])}", ""
 
 
-def _find_demands(package: str) -> Iterator[tuple[bool, str, Any]]:
-    """Yield each installed package that needs `package`, whether only for an extra, and the releases that it allows.
+def _join(clauses: list[tuple[str, str]]) -> str:
+    return ",".join(sign + bound for sign, bound in clauses)
 
-    Nobody knows with which extras a package was installed, so all count, as far as they can.
+
+def _allows(sign: str, bound: str, lowest: str) -> bool:
+    """Tell whether a clause allows a release from `lowest` on, if the clauses that exclude older ones do."""
+    found, limit = _numbers(lowest), _numbers(bound)
+    if sign != "!=" and (sign == "~=" or bound.endswith(".*")):
+        series = bound.rpartition(".")[0]
+        size = series.count(".") + 1
+        return found[:size] == _numbers(series)[:size]
+    return {"<": found < limit, "<=": found <= limit, "==": found == limit, "===": found == limit}.get(sign, True)
+
+
+def _find_demands(package: str) -> Iterator[tuple[bool, str, list[tuple[str, str]]]]:
+    """Yield each installed package that needs `package`, whether only under a condition, and the releases it allows.
+
+    Nobody knows with which extras a package was installed, so conditions are not read: all count, as far as they can.
     """
     from importlib.metadata import distributions  # noqa: PLC0415 - only for an error
 
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - as above
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - as above
-
     for each in distributions():
         for line in each.requires or () if each.name != "suture" else ():
-            try:
-                demand = Requirement(line)
-            except InvalidRequirement:  # of an old package
-                continue
-            extra = _FOR_EXTRA.search(line)
-            is_here = demand.marker is None or demand.marker.evaluate({"extra": extra[1] if extra else ""})
-            if is_here and canonicalize_name(demand.name) == package:
-                yield extra is not None, f"{each.name} {each.version}", demand.specifier
+            demand, _, condition = line.partition(";")
+            named = _DEMAND.match(demand)
+            if named and re.sub(r"[-_.]+", "-", named[1]).lower() == package:
+                yield bool(condition), f"{each.name} {each.version}", _CLAUSE.findall(named[2])
 
 
 def _find_installer() -> str:

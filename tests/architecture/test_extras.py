@@ -124,6 +124,9 @@ def test_without_metadata_of_its_own_the_package_still_names_the_extra(packages:
         ("OpenAI (<99,!=7.0)", {"<99", "!=7.0"}),
         ("openai<99; extra == 'more'", {"<99"}),
         ("openai>=1", set[str]()),
+        ("openai>2", set[str]()),
+        ("openai!=2.0", {"!=2.0"}),
+        ("openai[realtime]<99", {"<99"}),
         ("openai<1; extra == 'old'", set[str]()),
         ("openai<1; python_version < '3.9'", set[str]()),
         ("openai-agents<1", set[str]()),
@@ -145,6 +148,18 @@ def test_no_release_is_advised_that_an_installed_package_forbids(packages: Packa
 
 
 # --- the way that fits where the program runs -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "demand", ["openai<2", "openai<2.0", "openai==1.*", "openai==1.109.1", "openai~=1.60", "openai~=1.60.1"]
+)
+def test_what_forbids_a_release_is_named_in_an_environment_without_any_other_package(
+    environment: Path, packages: Packages, demand: str
+):
+    packages.add("openai", "1.109.1", module="openai")
+    packages.add("somebody", "3.1", demand)
+    told = packages.ask("openai", "openai", environment / "bin" / "python")
+    assert f"openai 1.109.1 is installed, which somebody 3.1 ({demand}) demands: " in told
 
 
 @pytest.fixture
