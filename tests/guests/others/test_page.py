@@ -56,7 +56,11 @@ def test_a_sample_is_accepted(framework: str, body: str, server: Script):
 def test_without_suture_it_is_refused(framework: str, body: str, server: Script):
     if not is_installed(framework):
         pytest.skip(f"{framework} is not installed")
-    without = body.replace("wrap(OpenAI())", "OpenAI()").replace("[Repairing()]", "[]")
+    without = (
+        body.replace("wrap(OpenAI())", "OpenAI()")
+        .replace("[Repairing()]", "[]")
+        .replace("messages=sent", "messages=history")
+    )
     assert without != body
     refusal: Any = pytest.raises(Exception)  # noqa: PT011 - each framework has its own
     with refusal:
