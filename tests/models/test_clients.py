@@ -324,6 +324,24 @@ def test_without_the_sdk_the_package_to_install_is_named(wire: str, module: str,
     assert f"(extra {extra}), and {module} is not installed: " in done.stdout, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("HTTPS_PROXY", "http://me:hunter2#x@proxy:1", "InvalidURL"),
+        ("ALL_PROXY", "ftp://me:hunter2@proxy", "Unknown scheme"),
+        ("SSL_CERT_FILE", "/no/such/file", "No such file"),
+    ],
+)
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "bedrock"])
+def test_a_proxy_or_certificate_of_the_environment_that_cannot_be_used_is_named_and_not_tried_again(
+    wire: str, variable: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=f"{told}.*check .*{variable}") as caught:
+        asyncio.run(text_of(make_model(wire, "http://127.0.0.1")))
+    assert "hunter2" not in str(caught.value)
+
+
 @pytest.mark.parametrize("wrong", [0, -1, "5", True, float("nan"), float("inf")])
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_timeout_that_is_no_number_of_seconds_is_refused(wire: str, wrong: Any):

@@ -22,6 +22,7 @@ from suture._loops import of_the_loop
 from suture._text import mask
 from suture.codecs.refusals import failure_kind, is_final, read_refusal, read_wait
 from suture.errors import (
+    ConfigError,
     ContextLengthError,
     ModelAuthError,
     ModelError,
@@ -78,6 +79,8 @@ _PIECE = 64 * 1024
 _GZIP = ("gzip", "x-gzip", "deflate")
 _ANY_GZIP = zlib.MAX_WBITS + 32
 _CONNECTIONS = {"max_connections": 1000, "max_keepalive_connections": 100}
+_ENVIRONMENT = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY and SSL_CERT_FILE"
+"""What `httpx` and `httpx2` read."""
 _ATTRIBUTE = "_suture_http"
 _CLOSED = "disconnected without sending a response"
 """What a client says of a connection that closed before an answer; other violations of the protocol are answers."""
@@ -307,12 +310,17 @@ def _make_client(library: Any) -> Any:
         if noted is not None:
             noted.append(response)
 
-    return Client(
-        follow_redirects=False,
-        limits=library.Limits(**_CONNECTIONS),
-        headers={"accept-encoding": "gzip"},
-        event_hooks={"response": [bound]},
-    )
+    try:
+        return Client(
+            follow_redirects=False,
+            limits=library.Limits(**_CONNECTIONS),
+            headers={"accept-encoding": "gzip"},
+            event_hooks={"response": [bound]},
+        )
+    except Exception as error:  # noqa: BLE001 - whatever the library raises, the program can only change that
+        # What is wrong about an address may be a part of its password.
+        told = type(error).__name__ if type(error).__name__ in _MALFORMED else brief(error)
+        raise ConfigError(f"the environment does not suit an HTTP client ({told}): check {_ENVIRONMENT}") from None
 
 
 async def _send(send: Callable[[Any], Awaitable[Any]], request: Any, library: Any) -> Any:
