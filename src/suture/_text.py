@@ -51,6 +51,22 @@ def mask(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
+def secrets_of_address(address: str) -> list[str]:
+    """Return the name and the password in a URL, also as they are sent, and the values of its query.
+
+    >>> secrets_of_address("https://me:secret@host/v1?key=x")
+    ['me:secret', 'me', 'secret', 'bWU6c2VjcmV0', 'key=x', 'x']
+    """
+    from base64 import b64encode  # noqa: PLC0415 - only where there is an address
+    from urllib.parse import parse_qsl, unquote, urlsplit  # noqa: PLC0415 - as above
+
+    parts = urlsplit(address)
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    sent = b64encode(f"{user}:{password}".encode()).decode()
+    held = [parts.netloc.rpartition("@")[0], user, password, sent, parts.query]
+    return [*held, *[value for _, value in parse_qsl(parts.query)]]
+
+
 def visible(text: str) -> str:
     r"""Return `text` on one line, with control characters as escapes, so that it is safe to print in a terminal.
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -129,6 +130,29 @@ def test_a_key_that_a_server_repeats_is_in_no_error(
     error = asyncio.run(run())
     assert not leaks(told(error))
     assert not leaks(caplog.text)
+
+
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "bedrock"])
+def test_a_secret_in_the_address_is_in_no_error(wire: str):
+    def repeat(asked: Asked) -> Answer:
+        return refusal(wire, 400, f"no {asked.path}, {asked.headers.get('authorization')}")
+
+    async def fail(url: str) -> str:
+        model = make_model(wire, f"{url}?token=lighthouse-key")
+        with pytest.raises(SutureError) as caught:
+            [item async for item in model.stream(HELLO)]
+        return told(caught.value)
+
+    async def run() -> tuple[str, str]:
+        async with loopback(repeat) as server:
+            refused = await fail(server.url.replace("//", "//bosun:harbour-master@"))
+            assert "lighthouse" in server.requests[0].path
+        return refused, await fail("http://bosun:harbour-master@127.0.0.1:1")
+
+    refused, unreached = asyncio.run(run())
+    assert "***" in refused
+    assert "was not reached" in unreached
+    assert not re.search("lighthouse|master|Ym9zdW46", refused + unreached)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -18,6 +18,7 @@ from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from threading import Thread
+from traceback import format_exception
 from typing import TYPE_CHECKING, Annotated, Any, Self, TextIO, TypedDict, Unpack
 from urllib.parse import urlsplit
 
@@ -26,7 +27,7 @@ from msgspec import Meta, Struct
 
 from suture._aio import run_to_the_end
 from suture._extras import check_extra
-from suture._text import mask, shorten
+from suture._text import mask, secrets_of_address, shorten
 from suture.errors import ConfigError, SutureError
 from suture.messages import ToolArgument, ToolResult
 from suture.tools import Tool, tool
@@ -183,7 +184,7 @@ class MCPServer:
         def connect(_: object) -> Any:
             return sdk.open_http(url, sent, _CONNECT, _note_status)
 
-        return cls(label, settings, connect, secrets)
+        return cls(label, settings, connect, [*secrets, *secrets_of_address(url)])
 
     @property
     def tools(self) -> tuple[Tool[..., Any], ...]:
@@ -391,7 +392,7 @@ class _Link:
                 await run_to_the_end(self.close())
         if self.is_over:
             refused = [f" (HTTP status {status})" for status in self._statuses if status >= 400]
-            raise await self._error("cannot be used", why, "".join(refused[-1:])) from self._failure
+            raise await self._error("cannot be used", why, "".join(refused[-1:])) from self._cause(self._failure)
 
     async def close(self) -> None:
         """End the connection, and wait until all of it is gone."""
@@ -412,8 +413,8 @@ class _Link:
         mark = _STATUS.set(statuses)
         try:
             return as_tool_result(await self._session.call_tool(name, arguments))
-        except Exception as error:
-            raise await self._explain(error, name, statuses) from error
+        except Exception as error:  # noqa: BLE001 - it becomes one of ours
+            raise await self._explain(error, name, statuses) from self._cause(error)
         finally:
             _STATUS.reset(mark)
 
@@ -466,6 +467,11 @@ class _Link:
     def _clip(self, error: object) -> str:
         """Return a server's text, shortened and without our secrets, since it may repeat the headers of a request."""
         return shorten(mask(str(error) or type(error).__name__, self._secrets), _LONGEST)
+
+    def _cause(self, error: BaseException | None) -> BaseException | None:
+        """Return an error as the cause of ours, unless its traceback shows a secret."""
+        shown = "".join(format_exception(error)) if error is not None else ""
+        return error if mask(shown, self._secrets) == shown else None
 
     async def _error(self, what: str, why: str, more: str) -> MCPServerError:
         """Return an error that says why a connection ended, and what the server wrote at the end."""

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from suture._aio import LOG, settle
+from suture._text import secrets_of_address
 from suture.codecs import Codec, Loss, Losses, Lost, Request, encode, get_codec
 from suture.codecs.contents import overlay
 from suture.codecs.refusals import read_refusal
@@ -229,8 +230,9 @@ class ProviderModel(ABC, Generic[NativeM]):
                     has_begun = True
                     yield item
         except Exception as error:  # noqa: BLE001 - any error of an SDK becomes one of ours
-            known = [*self._secrets, *self.keys_of(self.given_client), *secrets_in(body.envelope.headers)]
-            failure = scrubbed(self._explain(error, body), known)
+            held = [*self._secrets, *self.keys_of(self.given_client), *secrets_in(body.envelope.headers)]
+            address = self.base_url or getattr(self.given_client, "base_url", None) or ""
+            failure = scrubbed(self._explain(error, body), [*held, *secrets_of_address(str(address))])
         if failure is None:
             return
         failure.__cause__ = failure.__context__ = None  # handled here, so that it does not refer to the SDK's error

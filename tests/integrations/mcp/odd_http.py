@@ -24,10 +24,13 @@ class Odd:
         self.number = 0
         self.notification_status = 202
         self.repeats = False
-        """Whether all that is asked is refused, in words that hold the headers."""
+        """Whether all that is asked is refused, in words that hold the headers and the address."""
         self.session = 1
         """The session that is known; a request of another one gets 404."""
         self.headers: list[dict[str, str]] = []
+        self.path = ""
+        self.elsewhere = "/mcp"
+        """Where other paths redirect to."""
         self.methods: list[str] = []
 
     def result(self, method: str) -> dict[str, Any]:
@@ -63,7 +66,7 @@ class Odd:
             return self.call_status, self.numbered(self.call), self.kind
         said = {"result": self.result(method)}
         if self.repeats:
-            said = {"error": {"code": -32000, "message": f"no entry for {self.headers[-1]}"}}
+            said = {"error": {"code": -32000, "message": f"no entry for {self.headers[-1]} at {self.path}"}}
         return 200, json.dumps({"jsonrpc": "2.0", "id": request["id"], **said}).encode(), "application/json"
 
 
@@ -79,7 +82,8 @@ def odd_http() -> Iterator[Odd]:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             odd.headers.append(dict(self.headers))
             odd.methods.append(request["method"])
-            if self.path == "/mcp":
+            odd.path = self.path
+            if self.path.partition("?")[0] == "/mcp":
                 self.reply(*odd.answer(request, self.headers["mcp-session-id"]))
             else:
                 self.reply(307, b"", "text/plain")
@@ -100,7 +104,7 @@ def odd_http() -> Iterator[Odd]:
             self.send_header("Content-Length", str(len(body)))
             self.send_header("mcp-session-id", str(odd.session))
             if status == 307:
-                self.send_header("Location", "/mcp")
+                self.send_header("Location", odd.elsewhere)
             self.end_headers()
             self.wfile.write(body)
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
+from traceback import format_exception
 
 import pytest
 from msgspec.structs import replace
@@ -297,24 +298,46 @@ def test_a_server_that_refuses_notifications_is_usable():
         assert asyncio.run(main(web.url)) == ["session 1"]
 
 
-def test_a_secret_header_that_a_server_repeats_is_told_to_nobody():
+@pytest.mark.parametrize(
+    ("place", "headers"),
+    [
+        ("", {"Authorization": "Bearer harbour-master-key", "X-Key": "quayside-key"}),
+        ("bosun:harbour-master@", {"X-Key": "quayside-key"}),
+    ],
+)
+def test_a_secret_that_a_server_repeats_is_told_to_nobody(place: str, headers: dict[str, str]):
     async def main(url: str) -> list[str]:
-        headers = {"Authorization": "Bearer harbour-master-key", "X-Key": "quayside-key"}
         async with MCPServer.http(url, headers=headers) as server:
             web.repeats = True
             told = await texts(server, ("echo", "{}"))
-        with pytest.raises(MCPServerError) as caught:
+            agent = ChatModelAgent(model=model_that(("echo", "{}")), tools=server.tools, tool_errors="raise")
+            with pytest.raises(MCPServerError) as called:
+                await agent.run("hi")
+        with pytest.raises(MCPServerError) as entered:
             await enter(MCPServer.http(url, headers=headers))
-        return [*told, str(caught.value)]
+        return [*told, *["".join(format_exception(each.value)) for each in (called, entered)]]
 
     with odd_http() as web:
-        told = asyncio.run(main(web.url))
+        told = asyncio.run(main(f"{web.url}?token=lighthouse-key".replace("//", f"//{place}")))
         assert web.headers[-1]["X-Key"] == "quayside-key"
+        assert "lighthouse" in web.path
     for text in told:
         assert "no entry for " in text
         assert "***" in text
-        assert "master" not in text
-        assert "quayside" not in text
+        assert not re.search("master|quayside|lighthouse|Ym9zdW46", text)
+
+
+def test_an_address_that_redirects_elsewhere_is_told_without_its_secrets():
+    async def main(url: str) -> str:
+        with pytest.raises(MCPServerError) as caught:
+            await enter(MCPServer.http(url))
+        return "".join(format_exception(caught.value))
+
+    with odd_http() as web:
+        web.elsewhere = "http://127.0.0.2:1/mcp?token=lighthouse-key"
+        url = web.url.replace("//", "//bosun:harbour-master@").replace("/mcp", "/?token=lighthouse-key")
+        assert not re.search("master|lighthouse", asyncio.run(main(url)))
+        assert web.methods
 
 
 # --- the program's own mistakes -----------------------------------------------------------------
