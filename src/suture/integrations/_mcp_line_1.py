@@ -63,7 +63,7 @@ class Session:
 
     def __init__(self, read: Any, write: Any, hear: Callable[[Any], Awaitable[None]]) -> None:
         info = types.Implementation(name="suture", version=version("suture"))
-        self.inner = mcp.ClientSession(_Inbox(read, self.lose), write, message_handler=hear, client_info=info)
+        self.inner = _Client(_Inbox(read, self.lose), write, message_handler=hear, client_info=info)
         self.server_capabilities: Any = None
         self._waiting: set[CancelScope] = set()
         self._is_lost = False
@@ -113,6 +113,15 @@ class Session:
             if not scope.cancelled_caught:
                 return
         raise SessionError(types.ErrorData(code=types.CONNECTION_CLOSED, message="Connection closed"))
+
+
+class _Client(mcp.ClientSession):
+    """Goes on where the SDK's session ends without a word: if a call is cancelled at the moment of its answer."""
+
+    async def _handle_response(self, message: Any) -> None:
+        with suppress(ClosedResourceError, BrokenResourceError):
+            above: Any = super()
+            await above._handle_response(message)  # noqa: SLF001 - there is no other place for it
 
 
 class _Inbox:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from suture import ChatModelAgent, Outcome
-from suture.integrations.mcp import MCPServer
+from suture.integrations.mcp import MCPServer, _Messages
+from suture.messages import ToolArgument
 from tests.integrations.mcp.calling import ODD, is_alive, listening, model_that, odd, results, served, sound, texts
 
 CHOSEN = ["wait", "pid", "tides"]
@@ -41,6 +42,32 @@ def test_a_cancelled_run_cancels_its_call_at_the_server_and_the_connection_lives
                 return await main(MCPServer.http(url, include=CHOSEN), notes)
 
     assert asyncio.run(both()) == ["06:01 in Dover"]
+
+
+def test_a_call_that_is_cancelled_at_the_moment_of_its_answer_leaves_the_connection_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    called: list[asyncio.Task[Any]] = []
+    take = _Messages.__anext__
+
+    async def take_and_cancel(messages: _Messages) -> Any:
+        message = await take(messages)
+        for call in called:
+            call.cancel()
+        return message
+
+    async def main() -> tuple[int, int]:
+        monkeypatch.setattr(_Messages, "__anext__", take_and_cancel)
+        async with sound(include=["pid"]) as server:
+            pid = await pid_of(server)
+            called.append(asyncio.create_task(server._call("pid", ToolArgument("{}"))))
+            with pytest.raises(asyncio.CancelledError):
+                await called[0]
+            called.clear()
+            return pid, await pid_of(server)
+
+    before, after = asyncio.run(main())
+    assert before == after
 
 
 def test_leaving_during_a_call_ends_the_call_and_the_process():
