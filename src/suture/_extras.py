@@ -5,8 +5,10 @@ What an extra needs stands in this package's own metadata, and what other instal
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +22,12 @@ _DEMAND = re.compile(r"\s*([\w.-]+)\s*(?:\[[^\]]*\])?([^@]*)")
 _CLAUSE = re.compile(r"(===|==|~=|!=|<=|>=|<|>)\s*([^\s,()]+)")
 _LOWER = (">=", ">", "==", "===", "~=")
 """The signs of clauses that exclude older releases."""
-_LOCKS = {"uv.lock": "uv add", "poetry.lock": "poetry add", "pdm.lock": "pdm add"}
-"""What adds a package to a project, by the lock file beside its environment."""
-_QUOTE = '"' if os.name == "nt" else "'"
+_LOCKS = {
+    "uv.lock": ("uv add", "--project"),
+    "poetry.lock": ("poetry add", "--directory"),
+    "pdm.lock": ("pdm add", "--project"),
+}
+"""What adds a package to a project, and to one elsewhere, by the lock file beside its environment."""
 
 
 def import_extra(module: str, extra: str) -> Any:
@@ -44,6 +49,8 @@ def check_extra(extra: str, module: str) -> None:
 
     >>> check_extra("openai", "openai")
     """
+    if not isinstance(sys.exception(), Exception | None):  # such as Ctrl-C during an import
+        return
     is_there, needs = _is_there(module), _read_needs(extra)
     faults = {need: fault for need in needs if (fault := _find_fault(need, is_there=is_there))}
     if not faults and not is_there:
@@ -84,11 +91,13 @@ def _read_needs(extra: str) -> list[_Need]:
 
 def _find_fault(need: _Need, *, is_there: bool) -> str:
     """Return what is wrong with a package, if it is missing or too old; a module may be there without metadata."""
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - as above
+    from importlib.metadata import PackageNotFoundError, metadata  # noqa: PLC0415 - as above
 
-    try:
-        found = version(need.package)
-    except PackageNotFoundError:
+    found: str | None = None
+    with suppress(PackageNotFoundError, UnicodeDecodeError):
+        about: Any = metadata(need.package)
+        found = about.get("Version")
+    if found is None:
         return "" if is_there else f"{need.package} is not installed"
     return f"{need.package} {found} is installed" if _numbers(found) < _numbers(need.least) else ""
 
@@ -117,8 +126,15 @@ def _advise(needs: list[_Need]) -> str:
         text, forbidding = _narrow(need)
         if forbidding:
             return f", which {forbidding} demands: a newer release of that may allow it, or use another environment"
-        texts.append(f"{_QUOTE}{text}{_QUOTE}")
+        texts.append(_quote(text))
     return f": {_find_installer()} {' '.join(texts)}"
+
+
+def _quote(word: str) -> str:
+    """Return a word of a command as the shell here takes it."""
+    if os.name == "posix":
+        return shlex.quote(word)
+    return word if re.fullmatch(r"[\w.:\\/-]+", word) else f'"{word}"'
 
 
 def _narrow(need: _Need) -> tuple[str, str]:
@@ -156,25 +172,43 @@ def _find_demands(package: str) -> Iterator[tuple[bool, str, list[tuple[str, str
     """
     from importlib.metadata import distributions  # noqa: PLC0415 - only for an error
 
+    known = {"suture"}
     for each in distributions():
-        for line in each.requires or () if each.name != "suture" else ():
-            demand, _, condition = line.partition(";")
-            named = _DEMAND.match(demand)
-            if named and re.sub(r"[-_.]+", "-", named[1]).lower() == package:
-                yield bool(condition), f"{each.name} {each.version}", _CLAUSE.findall(named[2])
+        with suppress(UnicodeDecodeError):
+            about: Any = each.metadata
+            name: str = about.get("Name") or ""
+            lines = each.requires or () if _normal(name) not in known else ()  # the first of a name is imported
+            known.add(_normal(name))
+            for line in lines:
+                demand, _, condition = line.partition(";")
+                named = _DEMAND.match(demand)
+                if named and _normal(named[1]) == package:
+                    yield bool(condition), f"{name} {each.version}", _CLAUSE.findall(named[2])
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _find_installer() -> str:
     """Return the command that installs packages where this program runs."""
     from importlib.util import find_spec  # noqa: PLC0415 - only for an error
 
-    prefix, python = Path(sys.prefix), sys.executable
-    python = f"{_QUOTE}{python}{_QUOTE}" if " " in python else python
+    prefix, python = Path(sys.prefix), _quote(sys.executable or "python")
     if getattr(sys, "frozen", False):
         return "build this program again with"
     if (prefix / "pipx_metadata.json").is_file():
-        return f"pipx inject {prefix.name}"
-    locks = [command for lock, command in _LOCKS.items() if (prefix.parent / lock).is_file()]
-    if locks and sys.prefix != sys.base_prefix:
-        return locks[0]
+        return f"pipx inject {_quote(prefix.name)}"
+    if prefix.name == ".venv" and sys.prefix != sys.base_prefix:  # one of another name is not the project's
+        for lock, (command, option) in _LOCKS.items():
+            if (prefix.parent / lock).is_file():
+                return command if _is_inside(prefix.parent) else f"{command} {option} {_quote(str(prefix.parent))}"
     return f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
+
+
+def _is_inside(folder: Path) -> bool:
+    """Return whether the program was started in a folder."""
+    try:
+        return Path.cwd().is_relative_to(folder)
+    except OSError:  # the current one was deleted
+        return False

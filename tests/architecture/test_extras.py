@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -52,11 +53,15 @@ class Packages:
         if module:
             (self.folder / f"{module}.py").write_text(code)
 
-    def ask(self, module: str, extra: str, python: str | Path = sys.executable, *options: str) -> str:
+    def ask(
+        self, module: str, extra: str, python: str | Path = sys.executable, *options: str, where: Path | None = None
+    ) -> str:
         sources = str(Path(suture.__file__).parents[1])
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(self.folder), sources])}
         command = [str(python), *options, *([] if "-c" in options else ["-c", ASK]), module, extra]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=True, env=environment, cwd=where
+        )
         return done.stdout.strip()
 
 
@@ -99,6 +104,31 @@ def test_a_module_without_metadata_passes(packages: Packages):
     assert packages.ask("strands", "strands") == "found"
 
 
+@pytest.mark.parametrize("about", ["", "Name: openai\n", "Name: openai\nAuthor: \udcff\n"])
+def test_metadata_without_a_readable_version_is_as_good_as_none(packages: Packages, about: str):
+    folder = packages.folder / "openai-1.2.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(about, errors="surrogateescape")
+    (packages.folder / "openai.py").touch()
+    assert packages.ask("openai", "openai") == "found"
+
+
+def test_zeros_at_the_end_of_a_release_count_for_nothing(packages: Packages):
+    assert needs("agent-framework").endswith(">=1.0")
+    packages.add("agent-framework-core", "1", module="agent_framework")
+    assert packages.ask("agent_framework", "agent-framework") == "found"
+    packages.add("openai", "10", module="openai")
+    assert packages.ask("openai", "openai") == "found"
+
+
+@pytest.mark.parametrize("end", ["KeyboardInterrupt", "SystemExit"])
+def test_what_ends_the_program_while_an_old_release_is_imported_ends_it(packages: Packages, end: str):
+    packages.add("strands-agents", "0.0.1", module="strands", code=f"raise {end}")
+    for way in ("import_extra('strands', 'strands')", "import suture.integrations.strands"):
+        code = f"from suture._extras import import_extra\ntry: {way}\nexcept BaseException as error: print(repr(error))"
+        assert packages.ask("", "", sys.executable, "-c", code) == f"{end}()"
+
+
 def test_of_an_extra_of_several_packages_only_those_that_are_missing_are_named(packages: Packages):
     about_suture(packages, "proxy")
     packages.add("uvicorn", "0.40.1", module="uvicorn")
@@ -127,6 +157,15 @@ def test_without_metadata_of_its_own_the_package_still_names_the_extra(packages:
         ("openai>2", set[str]()),
         ("openai!=2.0", {"!=2.0"}),
         ("openai[realtime]<99", {"<99"}),
+        ("openai>99", set[str]()),
+        ("openai!=2", {"!=2"}),
+        ("openai!=2.*", {"!=2.*"}),
+        ("openai>=2.0rc1,!=2.0", {"!=2.0"}),
+        ("openai==2.7", {"==2.7"}),
+        ("openai>=dog", set[str]()),
+        ("openai @ https://packages.example/openai.whl", set[str]()),
+        ("openai<99; platform_release ~= 'x'", {"<99"}),
+        ("other<99; platform_release ~= 'x'", set[str]()),
         ("openai<1; extra == 'old'", set[str]()),
         ("openai<1; python_version < '3.9'", set[str]()),
         ("openai-agents<1", set[str]()),
@@ -145,6 +184,22 @@ def test_no_release_is_advised_that_an_installed_package_forbids(packages: Packa
     told = packages.ask("openai", "openai")
     assert "install '" not in told
     assert "which somebody 3.1 (openai<2,>=1.68.2) demands" in told
+
+
+def test_of_a_package_that_is_there_twice_the_one_that_is_imported_counts(packages: Packages):
+    packages.add("openai", "1.109.1", module="openai")
+    packages.add("somebody", "4.0", "openai>=1")
+    later = Packages(packages.folder / "later")
+    later.add("Somebody", "3.1", "openai<2")
+    code = f"import sys; sys.path.append({str(later.folder)!r})\n{ASK}"
+    assert packages.ask("openai", "openai", sys.executable, "-c", code).endswith(f"{PYTHON} '{needs('openai')}'")
+
+
+def test_a_package_whose_metadata_cannot_be_read_demands_nothing(packages: Packages):
+    packages.add("openai", "1.109.1", module="openai")
+    packages.add("somebody", "3.1", "openai<2")
+    (packages.folder / "somebody-3.1.dist-info" / "METADATA").write_bytes(b"Name: \xff")
+    assert packages.ask("openai", "openai").endswith(f"{PYTHON} '{needs('openai')}'")
 
 
 # --- the way that fits where the program runs -----------------------------------------------------
@@ -171,9 +226,9 @@ def environment(tmp_path: Path, packages: Packages) -> Path:
     return tmp_path / "a project" / ".venv"
 
 
-def ask_in(environment: Path, packages: Packages) -> str:
+def ask_in(environment: Path, packages: Packages, where: Path | None = None) -> str:
     python = environment / "bin" / "python"
-    told = packages.ask("openai", "openai", python).removesuffix(f" '{needs('openai')}'")
+    told = packages.ask("openai", "openai", python, where=where).removesuffix(f" '{needs('openai')}'")
     return told.rpartition(" is not installed: ")[2].replace(str(python), "PYTHON")
 
 
@@ -187,13 +242,26 @@ def test_without_pip_uv_installs_into_the_environment(environment: Path, package
 
 
 @pytest.mark.parametrize(
-    ("lock", "command"), [("uv.lock", "uv add"), ("poetry.lock", "poetry add"), ("pdm.lock", "pdm add")]
+    ("lock", "command", "option"),
+    [
+        ("uv.lock", "uv add", "--project"),
+        ("poetry.lock", "poetry add", "--directory"),
+        ("pdm.lock", "pdm add", "--project"),
+    ],
 )
 def test_a_project_with_a_lock_file_adds_the_package_itself(
-    environment: Path, packages: Packages, lock: str, command: str
+    environment: Path, packages: Packages, lock: str, command: str, option: str
 ):
     (environment.parent / lock).touch()
-    assert ask_in(environment, packages) == command
+    (environment.parent / "src").mkdir()
+    assert ask_in(environment, packages, environment.parent / "src") == command
+    assert ask_in(environment, packages, packages.folder) == f"{command} {option} '{environment.parent}'"
+
+
+def test_another_environment_in_a_project_with_a_lock_file_is_not_the_project_s(environment: Path, packages: Packages):
+    (environment.parent / "uv.lock").touch()
+    other = environment.rename(environment.with_name("other"))
+    assert ask_in(other, packages, other.parent) == "uv pip install --python 'PYTHON'"
 
 
 def test_a_program_that_pipx_installed_is_injected_into(environment: Path, packages: Packages):
@@ -204,6 +272,19 @@ def test_a_program_that_pipx_installed_is_injected_into(environment: Path, packa
 def test_a_frozen_program_is_built_again(packages: Packages):
     told = packages.ask("strands", "strands", sys.executable, "-c", "import sys; sys.frozen = True\n" + ASK)
     assert told.endswith(f"is not installed: build this program again with '{needs('strands')}'")
+
+
+@pytest.mark.parametrize("path", ["''", "None"])
+def test_a_program_that_does_not_know_its_python_names_the_usual_one(packages: Packages, path: str):
+    told = packages.ask("strands", "strands", sys.executable, "-c", f"import sys; sys.executable = {path}\n" + ASK)
+    assert told.endswith(f"is not installed: python -m pip install '{needs('strands')}'")
+
+
+def test_a_path_is_quoted_for_the_shell(packages: Packages):
+    path = "/home/o'hara/$me/python"
+    told = packages.ask("strands", "strands", sys.executable, "-c", f"import sys; sys.executable = {path!r}\n" + ASK)
+    command = told.partition("is not installed: ")[2]
+    assert shlex.split(command) == [path, "-m", "pip", "install", needs("strands")]
 
 
 # --- the guests ---------------------------------------------------------------------------------
