@@ -12,7 +12,9 @@ from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli.chat.terminal import PROGRAM, Terminal, open_terminal
+import pytest
+
+from tests.cli.chat.terminal import PROGRAM, Tmux
 from tests.cli.program import TIMEOUT, Done, environment, run
 
 AGENT = Path(__file__).with_name("agent_to_talk_to.py")
@@ -51,9 +53,11 @@ class Harbour:
         return [*PROGRAM, "chat", "--model", "harbour:model", "--tools", self.tools, *options]
 
     @contextmanager
-    def terminal(self, *options: str, **variables: str) -> Iterator[Terminal]:
+    def terminal(self, *options: str, **variables: str) -> Iterator[Tmux]:
         """Open a terminal in which somebody talks to the agent."""
-        terminal = open_terminal(self.command(*options), self.directory, {"TMPDIR": str(self.directory), **variables})
+        if shutil.which("tmux") is None:
+            pytest.skip("tmux is not installed")
+        terminal = Tmux(self.command(*options), self.directory, {"TMPDIR": str(self.directory), **variables})
         try:
             terminal.see("you>")
             yield terminal

@@ -1,4 +1,4 @@
-"""A real terminal with `suture chat` in it: tmux where there is one, else a bare pseudo-terminal."""
+"""A real terminal with a program in it: one that draws what is written, and one that only keeps it."""
 
 import fcntl
 import os
@@ -47,44 +47,16 @@ class Terminal(ABC):
         """Press a key of `KEYS`."""
 
     @abstractmethod
-    def paste(self, text: str) -> None:
-        """Paste letters and line ends."""
-
-    @abstractmethod
     def screen(self) -> str:
         """Return all that was shown so far."""
-
-    @abstractmethod
-    def wait(self) -> int:
-        """Wait for the end of the program; return its exit status."""
 
     @abstractmethod
     def close(self) -> None:
         """Take the terminal away."""
 
-    @property
-    @abstractmethod
-    def pid(self) -> int:
-        """The process of the program."""
-
-    @property
-    @abstractmethod
-    def title(self) -> str:
-        """The title of the window."""
-
     @abstractmethod
     def _more(self, seconds: float) -> bool:
         """Wait until the program writes more; tell whether it may write still more, as far as that can be known."""
-
-    def enter(self, text: str) -> None:
-        """Type a line."""
-        self.type(text)
-        self.press("Enter")
-
-    def see(self, text: str, times: int = 1) -> str:
-        """Wait until `text` is shown so many times; return all that is shown then."""
-        self.wait_until(lambda: self.screen().count(text) >= times, repr(text))
-        return self.screen()
 
     def wait_until(self, is_shown: Callable[[], bool], what: str) -> None:
         """Wait until something is shown."""
@@ -93,13 +65,6 @@ class Terminal(ABC):
             assert goes_on, f"it ended, and did not show {what}:\n{self.screen()}"
             assert monotonic() < deadline, f"waited for {what}, saw:\n{self.screen()}"
             goes_on = self._more(deadline - monotonic())
-
-    def say(self, text: str) -> str:
-        """Type a line; return what is shown behind it up to the next prompt."""
-        prompts = self.screen().count("you>")
-        self.enter(text)
-        shown = self.see("you>", prompts + 1)
-        return shown[shown.rindex(f"you> {text}\n") + len(f"you> {text}\n") : shown.rindex("you>")].rstrip("\n")
 
 
 class Tmux(Terminal):
@@ -172,6 +137,23 @@ class Tmux(Terminal):
     def title(self) -> str:
         return self._tmux("display-message", "-p", "#{pane_title}")
 
+    def enter(self, text: str) -> None:
+        """Type a line."""
+        self.type(text)
+        self.press("Enter")
+
+    def see(self, text: str, times: int = 1) -> str:
+        """Wait until `text` is shown so many times; return all that is shown then."""
+        self.wait_until(lambda: self.screen().count(text) >= times, repr(text))
+        return self.screen()
+
+    def say(self, text: str) -> str:
+        """Type a line; return what is shown behind it up to the next prompt."""
+        prompts = self.screen().count("you>")
+        self.enter(text)
+        shown = self.see("you>", prompts + 1)
+        return shown[shown.rindex(f"you> {text}\n") + len(f"you> {text}\n") : shown.rindex("you>")].rstrip("\n")
+
     def _more(self, seconds: float) -> bool:
         select.select([self._pipe], [], [], max(0.0, seconds))
         try:
@@ -206,31 +188,14 @@ class Bare(Terminal):
     def press(self, key: str) -> None:
         os.write(self._ours, KEYS[key])
 
-    def paste(self, text: str) -> None:
-        os.write(self._ours, b"\x1b[200~%b\x1b[201~" % text.replace("\n", "\r").encode())
-
     def screen(self) -> str:
         return _ESCAPE.sub("", self.raw.decode(errors="replace").replace("\r\n", "\n")).replace("\r", "")
-
-    def wait(self) -> int:
-        while self._more(TIMEOUT):
-            pass
-        return self._process.wait(TIMEOUT)
 
     def close(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         os.close(self._ours)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def title(self) -> str:
-        titles = re.findall(rb"\x1b\](?:0|2);([^\x07\x1b]*)", self.raw)
-        return titles[-1].decode() if titles else ""
 
     def _more(self, seconds: float) -> bool:
         ready, _, _ = select.select([self._ours], [], [], max(0.0, seconds))
@@ -242,8 +207,3 @@ class Bare(Terminal):
             return False
         self.raw += written
         return bool(written)
-
-
-def open_terminal(command: Sequence[str], directory: Path, variables: Mapping[str, str]) -> Terminal:
-    kind = Tmux if shutil.which("tmux") else Bare
-    return kind(command, directory, variables)
