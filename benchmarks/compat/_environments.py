@@ -37,6 +37,8 @@ PROGRAMS = ("readme_smoke.py", "model_smoke.py", "client_smoke.py", "guest_smoke
 _SHOWN = ("openai", "anthropic", "google-genai", "mcp", "boto3", *BESIDE)
 _SECONDS = 300
 """How long a program may take, which is far more than it needs."""
+_AWS = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_DEFAULT_REGION": "us-east-1"}
+"""What boto3 needs to sign a request."""
 _OURS = ("_API_KEY", "_BASE_URL", "_PROXY", "_proxy")
 """The ends of variables that would have a say in what runs."""
 
@@ -103,7 +105,7 @@ def run_program(python: Path, program: str) -> dict[str, str]:
     try:
         ended = subprocess.run(
             command,
-            env={**around, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"},
+            env={**around, **_AWS, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"},
             cwd=python.parents[1],
             stdin=subprocess.DEVNULL,
             capture_output=True,

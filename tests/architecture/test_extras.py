@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 EXTRAS: Mapping[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]
-PYTHON = f"{sys.executable} -m pip install"
+PYTHON = f"{shlex.quote(sys.executable)} -m pip install"
 ASK = """
 import sys
 from suture._extras import import_extra

@@ -1,5 +1,6 @@
 """The page of compatibility is made of what uv answers: read, judged, and held against the clashes that are known."""
 
+import shlex
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -94,8 +95,9 @@ def answer_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         for number, (printed, said) in enumerate(answers):
             (tmp_path / f"printed{number}").write_text(printed)
             (tmp_path / f"said{number}").write_text(said)
-        program = tmp_path / "uv"
-        program.write_text(f"""#!{sys.executable}
+        program, script = tmp_path / "uv", tmp_path / "uv.py"
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(script))} "$@"\n')
+        script.write_text(f"""
 import os, sys
 with open({str(asked)!r}, "a") as file:
     file.write(" ".join([] if "lock" in sys.argv else sys.stdin.read().split()) + "\\n")
