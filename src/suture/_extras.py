@@ -156,7 +156,7 @@ def _join(clauses: list[tuple[str, str]]) -> str:
 
 
 def _allows(sign: str, bound: str, lowest: str) -> bool:
-    """Tell whether a clause allows a release from `lowest` on, if the clauses that exclude older ones do."""
+    """Return whether a clause allows a release from `lowest` on, if the clauses that exclude older ones do."""
     found, limit = _numbers(lowest), _numbers(bound)
     if sign != "!=" and (sign == "~=" or bound.endswith(".*")):
         series = bound.rpartition(".")[0]
